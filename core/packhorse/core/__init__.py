@@ -1,0 +1,1 @@
+"""What every part of Packhorse may import: words, ids, errors and ports; the standard library alone."""

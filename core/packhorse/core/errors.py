@@ -1,0 +1,134 @@
+"""
+The one tree of errors: whose fault it is, whether trying again can help, and what to do next.
+
+    PackhorseError
+    ├── UsageError              a person's or a program's mistake, found before anything was done
+    │   ├── SettingsError       a setting is missing, of the wrong form, or refused by name
+    │   ├── InvalidMessage      a field of a message breaks its rule
+    │   │   ├── PayloadTooLarge the encoded payload is over the limit
+    │   │   └── ValueMismatch   a value does not fit its schema
+    │   ├── SchemaError         a schema is broken, incompatible or unknown to the tables
+    │   │   └── SchemaNotRegistered
+    │   └── NotReady            a table, topic, right or migration is missing
+    ├── InfrastructureError     broker, database or registry; never counted against a message
+    │   ├── DatabaseUnavailable
+    │   ├── BrokerUnavailable
+    │   └── RegistryUnavailable
+    ├── MessageFault            the message itself can't be handled; it goes to quarantine with `reason`
+    │   ├── Undecodable
+    │   ├── UnknownSchema
+    │   └── UnknownType
+    ├── OwnershipLost           somebody else owns the shard, lease, partition or row by now
+    └── KeysLocked              another transaction holds a key that this one asked for late
+"""
+
+from typing import ClassVar
+
+
+class PackhorseError(Exception):
+    """
+    Be the root of all that Packhorse raises on purpose.
+
+    Attributes:
+        retryable: True when the same call may succeed later without anybody changing anything.
+    """
+
+    retryable: ClassVar[bool] = False
+
+
+class UsageError(PackhorseError):
+    """Say that the caller can mend this; nothing was done."""
+
+
+class SettingsError(UsageError):
+    """Name a setting, its value (never a secret's) and what is allowed."""
+
+
+class InvalidMessage(UsageError):
+    """Name the field of a message that breaks its rule."""
+
+
+class PayloadTooLarge(InvalidMessage):
+    """Name the size and the limit, in bytes."""
+
+
+class ValueMismatch(InvalidMessage):
+    """
+    Name the path of the field, what was given and what the schema allows.
+
+    Attributes:
+        path: Dotted path from the record, list positions and map keys included.
+    """
+
+    def __init__(self, text: str, *, path: str) -> None:
+        super().__init__(text)
+        self.path = path
+
+
+class SchemaError(UsageError):
+    """Name the subject, the version and the rule that a schema breaks."""
+
+
+class SchemaNotRegistered(SchemaError):
+    """Name the subject and version whose id is not in the database's table yet."""
+
+
+class NotReady(UsageError):
+    """Name the table, topic, right or migration that is missing, and the command that makes it."""
+
+
+class InfrastructureError(PackhorseError):
+    """Say that something underneath is away; pause, never blame a message."""
+
+    retryable = True
+
+
+class DatabaseUnavailable(InfrastructureError):
+    """The database does not answer, or ended the connection."""
+
+
+class BrokerUnavailable(InfrastructureError):
+    """The broker does not answer, or refuses for now."""
+
+
+class RegistryUnavailable(InfrastructureError):
+    """The schema registry does not answer in time, or answers that it can't now."""
+
+
+class MessageFault(PackhorseError):
+    """
+    Say that this message can't be handled, whoever tries and however often.
+
+    Attributes:
+        reason: Reason code that quarantine, headers and metrics carry: lower case, hyphens.
+    """
+
+    reason: ClassVar[str] = "fault"
+
+
+class Undecodable(MessageFault):
+    """The bytes are no Avro of the schema that they name."""
+
+    reason = "undecodable"
+
+
+class UnknownSchema(MessageFault):
+    """The registry says clearly that it does not know the schema id."""
+
+    reason = "unknown-schema"
+
+
+class UnknownType(MessageFault):
+    """No handler is registered for the message's type."""
+
+    reason = "unknown-type"
+
+
+class OwnershipLost(PackhorseError):
+    """Somebody else owns what this process worked on; what it remembers is void."""
+
+
+class KeysLocked(PackhorseError):
+    """A key is locked by another transaction; roll back and try again, taking all keys at the start."""
+
+    retryable = True

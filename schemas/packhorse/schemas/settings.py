@@ -1,0 +1,234 @@
+"""
+What the settings models of all parts share: where values come from, and the three systems underneath.
+
+It lives here because this is the lowest room that may use libraries. Sources, the first that has a value wins: the
+command's flags, the environment (`PACKHORSE_NAME`, and `PACKHORSE_NAME_FILE` for the path of a file that holds it),
+`packhorse.toml` (or the file that `PACKHORSE_CONFIG` names), the default.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from packhorse.core.errors import SettingsError
+from packhorse.core.naming import checked_identifier, checked_topic
+from packhorse.core.redaction import without_secrets
+
+PREFIX = "PACKHORSE_"
+DEFAULT_FILE = "packhorse.toml"
+
+
+class PartSettings(BaseSettings):
+    """
+    Be the base of one part's settings: frozen, unknown names refused.
+
+    Fields named in `shared` stand at the top of packhorse.toml and are `PACKHORSE_<FIELD>`; the others stand in the table
+    of the part and are `PACKHORSE_<SECTION>_<FIELD>`.
+    """
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    section: ClassVar[str] = ""
+    shared: ClassVar[frozenset[str]] = frozenset(
+        {
+            "database_url",
+            "database_schema",
+            "kafka_bootstrap_servers",
+            "kafka_properties",
+            "kafka_sasl_password",
+            "registry_url",
+            "registry_user",
+            "registry_password",
+            "registry_timeout",
+            "namespace",
+        }
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read flags alone here; `load` merges the other sources so that it can name where a value came from."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+    @classmethod
+    def load(
+        cls,
+        flags: Mapping[str, Any] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        file: Path | None = None,
+    ) -> Self:
+        """
+        Return the settings from *flags* (None means not given), the environment and packhorse.toml, in that order.
+
+        Raises:
+            SettingsError: A value is missing or not allowed; names the setting, where it came from and what is allowed.
+        """
+        env = os.environ if environ is None else environ
+        values, origins = _merge(cls, flags or {}, env, _read_file(env, file))
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise SettingsError(_explain(cls, error, values, origins)) from None
+
+    @classmethod
+    def variable(cls, field: str) -> str:
+        """Return the environment variable of *field*."""
+        middle = "" if field in cls.shared or not cls.section else f"{cls.section.upper()}_"
+        return f"{PREFIX}{middle}{field.upper()}"
+
+
+def _read_file(env: Mapping[str, str], file: Path | None) -> Mapping[str, Any]:
+    named = file or (Path(env[f"{PREFIX}CONFIG"]) if env.get(f"{PREFIX}CONFIG") else None)
+    path = named or Path(DEFAULT_FILE)
+    if named is None and not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"settings file {path}: {error.strerror}; name a readable file in {PREFIX}CONFIG"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"settings file {path} is no TOML: {error}") from None
+
+
+def _merge(
+    cls: type[PartSettings], flags: Mapping[str, Any], env: Mapping[str, str], file: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    table = file.get(cls.section, {}) if cls.section else {}
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"[{cls.section}] in the settings file is no table")
+    unknown = sorted(set(table) - (set(cls.model_fields) - cls.shared))
+    if unknown:
+        raise SettingsError(
+            f"[{cls.section}] {unknown[0]} in the settings file is not known; known are "
+            f"{', '.join(sorted(set(cls.model_fields) - cls.shared)) or 'none'}"
+        )
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for field in cls.model_fields:
+        variable = cls.variable(field)
+        source = file if field in cls.shared or not cls.section else table
+        if flags.get(field) is not None:
+            values[field], origins[field] = flags[field], f"flag --{field.replace('_', '-')}"
+        elif variable in env:
+            values[field], origins[field] = env[variable], variable
+        elif f"{variable}_FILE" in env:
+            values[field], origins[field] = _secret_file(f"{variable}_FILE", env), f"{variable}_FILE"
+        elif field in source:
+            values[field], origins[field] = source[field], f"{field} in the settings file"
+    return values, origins
+
+
+def _secret_file(variable: str, env: Mapping[str, str]) -> str:
+    try:
+        return Path(env[variable]).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise SettingsError(
+            f"{variable}={env[variable]}: {reason}; name a readable file that holds the value"
+        ) from None
+
+
+def _explain(
+    cls: type[PartSettings], error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]
+) -> str:
+    lines = []
+    for item in error.errors(include_input=False, include_url=False):
+        field = str(item["loc"][0]) if item["loc"] else ""
+        where = origins.get(field, cls.variable(field))
+        if item["type"] == "missing":
+            lines.append(
+                f"{cls.variable(field)} is not set; set it, {cls.variable(field)}_FILE or {field} in {DEFAULT_FILE}"
+            )
+            continue
+        secret = "Secret" in str(cls.model_fields[field].annotation) if field in cls.model_fields else True
+        given = "" if secret or field not in values else f" = {without_secrets(str(values[field]))!r}"
+        lines.append(f"{where}{given}: {item['msg'].removeprefix('Value error, ')}")
+    return "; ".join(lines)
+
+
+def _identifier(value: str) -> str:
+    return _as_value_error(lambda: checked_identifier(value, what="database schema"))
+
+
+def _namespace(value: str) -> str:
+    return _as_value_error(lambda: checked_topic(value))
+
+
+def _as_value_error(check: Any) -> str:
+    try:
+        return str(check())
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
+
+
+class DatabaseSettings(BaseModel):
+    """
+    Say where the tables are.
+
+    Attributes:
+        database_url: libpq URL or connection string of Postgres; may hold a password.
+        database_schema: Database schema of Packhorse's own tables.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    database_url: SecretStr
+    database_schema: Annotated[str, AfterValidator(_identifier)] = "packhorse"
+
+
+class KafkaSettings(BaseModel):
+    """
+    Say where the broker is and how to speak to it.
+
+    Attributes:
+        kafka_bootstrap_servers: host:port, several parted by commas.
+        kafka_properties: Further librdkafka properties (security, TLS); those that would break a promise are refused.
+        kafka_sasl_password: Password for SASL, apart from the properties so that it can come from a file.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    kafka_bootstrap_servers: str = Field(min_length=1)
+    kafka_properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    kafka_sasl_password: SecretStr | None = None
+
+
+class RegistrySettings(BaseModel):
+    """
+    Say where the schema registry is (the Confluent API's base URL).
+
+    Attributes:
+        registry_url: e.g. http://registry:8081 or http://apicurio:8080/apis/ccompat/v7.
+        registry_user, registry_password: For basic authentication, if it is asked for.
+        registry_timeout: Seconds for connect, and for each read.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    registry_url: str = Field(min_length=1)
+    registry_user: str | None = None
+    registry_password: SecretStr | None = None
+    registry_timeout: float = Field(default=5.0, gt=0, le=60)
+
+
+class NamespaceSettings(BaseModel):
+    """
+    Say which namespace the topics have.
+
+    Attributes:
+        namespace: First part of every topic's name.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    namespace: Annotated[str, AfterValidator(_namespace)]
