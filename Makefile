@@ -1,0 +1,59 @@
+# One command each. `make check` is what CI runs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PARTS := core schemas producer relay processor console local cli
+CODE := $(PARTS) tests bench examples docs
+STAMP := $(VENV)/.installed
+export UV_PYTHON_DOWNLOADS = never
+
+.DEFAULT_GOAL := help
+.PHONY: help install test check quick format format-check lint types imports demo lock reference clean
+
+help: ## Say what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+install: $(STAMP) ## Make .venv and install the locked dependencies and the checkout into it
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: $(STAMP) ## Run all tests, on a real Kafka, Postgres and registry (started if none is named)
+	$(BIN)/python -m pytest $(T)
+
+quick: $(STAMP) ## Run the tests that need no services
+	$(BIN)/python -m pytest tests/unit tests/simulation $(T)
+
+check: format-check lint types imports test ## Everything that CI runs
+
+format: $(STAMP) ## Format the code and mend what can be mended
+	$(BIN)/ruff check --fix --exit-zero --quiet $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+format-check: $(STAMP)
+	$(BIN)/ruff format --check $(CODE)
+
+lint: $(STAMP) ## Find faults by reading
+	$(BIN)/ruff check $(CODE)
+
+types: $(STAMP) ## Check the types, of the public surface as a user sees it too
+	$(BIN)/mypy
+
+imports: $(STAMP) ## Check that imports go one way and drivers stay in adapters
+	$(BIN)/lint-imports
+
+demo: $(STAMP) ## Carry 20,000 real flights from their transactions to verified figures (ARGS=--all: the year)
+	$(BIN)/python -m examples.flights $(ARGS)
+
+lock: $(STAMP) ## Pin the dependencies anew, with hashes and without addresses (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		pyproject.toml --output-file requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		pyproject.toml --extra dev --group build --group test --group lint --output-file requirements-dev.lock
+
+clean: ## Remove what was made here; downloads in the user's cache stay
+	rm -rf $(VENV) .packhorse .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
