@@ -1,0 +1,96 @@
+"""The table of contents of the command line: which command comes from which part, under which heading."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Panel(Enum):
+    """Headings of `packhorse --help`, in their order."""
+
+    DEVELOP = "Develop"
+    WRITE = "Write"
+    CARRY = "Carry"
+    PROCESS = "Process"
+    SEE = "See and act"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """
+    One command at the top.
+
+    Attributes:
+        name: What the person types.
+        target: module:attribute of the part's typer app; imported only when the command is used.
+        panel: Heading it stands under.
+        line: What it is for, in one line.
+    """
+
+    name: str
+    target: str
+    panel: Panel
+    line: str
+
+
+MOUNTS: tuple[Mount, ...] = (
+    Mount(
+        name="dev",
+        target="packhorse.local.cli:app",
+        panel=Panel.DEVELOP,
+        line="Run a real Postgres, Kafka and schema registry on this machine, without Docker.",
+    ),
+    Mount(
+        name="schemas",
+        target="packhorse.schemas.cli:app",
+        panel=Panel.DEVELOP,
+        line="Check Avro schemas, register them, and generate message classes.",
+    ),
+    Mount(
+        name="migrate",
+        target="packhorse.producer.cli:app",
+        panel=Panel.WRITE,
+        line="Make and update the tables in your database.",
+    ),
+    Mount(
+        name="relay",
+        target="packhorse.relay.cli:app",
+        panel=Panel.CARRY,
+        line="Carry outbox rows to Kafka, and say how far that is.",
+    ),
+    Mount(
+        name="processor",
+        target="packhorse.processor.cli:app",
+        panel=Panel.PROCESS,
+        line="Run an application's handlers, and say how far they are.",
+    ),
+    Mount(
+        name="topics",
+        target="packhorse.processor.topics_cli:app",
+        panel=Panel.PROCESS,
+        line="Plan, make and check topics; nothing is created by accident.",
+    ),
+    Mount(
+        name="offsets",
+        target="packhorse.processor.offsets_cli:app",
+        panel=Panel.PROCESS,
+        line="Show a group's offsets and watermarks, and reset them on the record.",
+    ),
+    Mount(
+        name="status",
+        target="packhorse.console.status_cli:app",
+        panel=Panel.SEE,
+        line="Say where one message stands, from outbox to result.",
+    ),
+    Mount(
+        name="quarantine",
+        target="packhorse.console.quarantine_cli:app",
+        panel=Panel.SEE,
+        line="List, show and redrive messages that wait for a person.",
+    ),
+    Mount(
+        name="doctor",
+        target="packhorse.console.doctor_cli:app",
+        panel=Panel.SEE,
+        line="Check database, tables, broker, topics, registry and settings.",
+    ),
+)

@@ -1,0 +1,34 @@
+"""Make text from elsewhere safe to show: whatever a header or an error holds, a terminal only prints it."""
+
+import unicodedata
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def inert(text: str, *, limit: int | None = None) -> str:
+    r"""
+    Return *text* with control and invisible characters written as escapes, cut to *limit* characters.
+
+    Terminal codes, line breaks, bidirectional overrides and lone surrogates become visible; a backslash stays, so the
+    result is for eyes and not for reading back.
+
+    >>> inert("\x1b[2Jgone")
+    '\\x1b[2Jgone'
+    >>> inert("a\u202eb\n")
+    'a\\u202eb\\x0a'
+    >>> inert("0123456789", limit=8)
+    '0123456…'
+    """
+    shown = text if limit is None or len(text) <= limit else text[: max(limit - 1, 0)] + "…"
+    if shown.isascii() and shown.isprintable():
+        return shown
+    return "".join(_escaped(character) for character in shown)
+
+
+def _escaped(character: str) -> str:
+    if unicodedata.category(character) not in _UNSAFE:
+        return character
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
