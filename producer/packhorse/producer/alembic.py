@@ -1,0 +1,146 @@
+"""Adapter to Alembic: run, print and inspect the migrations, over SQLAlchemy and psycopg."""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from psycopg import errors as pg
+
+from packhorse.core.errors import DatabaseUnavailable, NotReady
+from packhorse.core.redaction import without_secrets
+from packhorse.producer.migrate import MigrationStatus
+from packhorse.producer.partitions import Day, days_from
+
+LOCK_CLASS = 1346454348
+TRIES = 10
+
+LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
+SCHEMA_EXISTS = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)"
+GIVE_WAY = "SET LOCAL lock_timeout = '1s'"
+TODAY = "SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date"
+ATTACHED = """
+SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = to_regclass(%s)"""
+ANY_DEFAULT_ROW = 'SELECT EXISTS (SELECT FROM "{schema}".outbox_default)'
+
+
+def run_migrations(url: str, schema: str) -> None:
+    """Run what is pending, in one transaction, one caller at a time; make the database schema if it is missing."""
+    with _engine(url) as engine, _translated(schema), engine.begin() as connection:
+        connection.exec_driver_sql(LOCK_SCHEMA, (LOCK_CLASS, schema))
+        # asked first: CREATE SCHEMA IF NOT EXISTS wants the right to create one even where nothing is to do
+        if not connection.exec_driver_sql(SCHEMA_EXISTS, (schema,)).scalar_one():
+            connection.exec_driver_sql(f'CREATE SCHEMA "{schema}"')
+        command.upgrade(_config(schema, connection=connection), "head")
+
+
+def make_partitions(url: str, schema: str, days_ahead: int) -> None:
+    """Make the missing day partitions; a day whose rows already lie in the default partition is left there."""
+    with _translated(schema), psycopg.connect(url) as connection:
+        today: date = _one(connection, TODAY)
+        connection.commit()
+        for day in days_from(today, days_ahead):
+            _make_partition(connection, schema, day)
+
+
+def _make_partition(connection: psycopg.Connection[Any], schema: str, day: Day) -> None:
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with connection.transaction():
+                connection.execute(LOCK_SCHEMA, (LOCK_CLASS, schema))
+                connection.execute(GIVE_WAY)
+                attached = connection.execute(ATTACHED, (f'"{schema}".outbox',)).fetchall()
+                if (day.name,) not in attached:
+                    for statement in day.statements(schema):
+                        connection.execute(statement.encode())
+            return
+        except pg.CheckViolation:
+            return
+        except pg.LockNotAvailable:
+            if not tries_left:
+                raise
+
+
+def read_status(url: str, schema: str) -> MigrationStatus:
+    """Return how the tables stand; changes nothing."""
+    script = ScriptDirectory.from_config(_config(schema))
+    revisions = [revision.revision for revision in script.walk_revisions()][::-1]
+    with _engine(url) as engine, _translated(schema), engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
+        current = context.get_current_revision()
+        names = [row[0] for row in connection.exec_driver_sql(ATTACHED, (f'"{schema}".outbox',))]
+        default_rows = "outbox_default" in names and bool(
+            connection.exec_driver_sql(ANY_DEFAULT_ROW.format(schema=schema)).scalar_one()
+        )
+    known = revisions.index(current) + 1 if current in revisions else 0
+    days = sorted(name.removeprefix("outbox_") for name in names if name != "outbox_default")
+    return MigrationStatus(
+        schema=schema,
+        current=current,
+        head=revisions[-1],
+        pending=tuple(revisions[known:]),
+        partitions_until=datetime.strptime(days[-1], "%Y%m%d").replace(tzinfo=UTC).date() if days else None,
+        default_rows=default_rows,
+    )
+
+
+def migrations_as_sql(schema: str) -> str:
+    """Return the statements of all migrations, version table included; asks no database."""
+    output = io.StringIO()
+    command.upgrade(_config(schema, output=output), "head", sql=True)
+    return output.getvalue()
+
+
+def _config(schema: str, **attributes: object) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes.update(schema=schema, **attributes)
+    return config
+
+
+@contextlib.contextmanager
+def _engine(url: str) -> Iterator[sqlalchemy.Engine]:
+    engine = sqlalchemy.create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=sqlalchemy.NullPool
+    )
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextlib.contextmanager
+def _translated(schema: str) -> Iterator[None]:
+    try:
+        yield
+    except (psycopg.Error, sqlalchemy.exc.DBAPIError) as error:
+        cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
+        said = without_secrets(str(cause).strip().splitlines()[0])
+        if isinstance(cause, pg.InsufficientPrivilege):
+            raise NotReady(
+                f"database schema {schema}: {said}; run `packhorse migrate up` as a role that may create there, or let "
+                "`packhorse migrate sql` print the statements for somebody who may"
+            ) from error
+        if isinstance(cause, pg.LockNotAvailable):
+            raise DatabaseUnavailable(
+                f"database schema {schema}: writers held the outbox through {TRIES} tries of a second each; try again"
+            ) from error
+        if isinstance(cause, psycopg.OperationalError):
+            raise DatabaseUnavailable(f"database: {said}; check PACKHORSE_DATABASE_URL") from error
+        raise
+
+
+def _one(connection: psycopg.Connection[Any], statement: str) -> Any:
+    row = connection.execute(statement.encode()).fetchone()
+    assert row is not None
+    return row[0]

@@ -1,0 +1,56 @@
+"""Least rights of the four kinds of database roles, as SQL."""
+
+from collections.abc import Iterator, Sequence
+
+from packhorse.core.errors import SettingsError
+from packhorse.core.naming import checked_identifier
+
+WRITER = """
+GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
+GRANT INSERT (id, aggregatetype, aggregateid, type, schema_version, payload, traceparent, tracestate, correlation_id,
+    causation_id, origin, actor, tenant, expires_at, headers) ON "{schema}".outbox TO "{role}";
+GRANT SELECT ON "{schema}".schema_version TO "{role}";
+"""
+
+RELAY = """
+GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
+GRANT SELECT ON "{schema}".outbox, "{schema}".alembic_version TO "{role}";
+GRANT SELECT, UPDATE ON "{schema}".relay TO "{role}";
+"""
+
+PROCESSOR = f"""{WRITER.rstrip()}
+GRANT SELECT ON "{{schema}}".alembic_version TO "{{role}}";
+GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".inbox, "{{schema}}".watermark, "{{schema}}".failed_attempt,
+    "{{schema}}".quarantined_message TO "{{role}}";
+GRANT INSERT ON "{{schema}}".audit TO "{{role}}";
+"""
+
+OPERATOR = """
+GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
+GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
+GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark TO "{role}";
+GRANT INSERT ON "{schema}".watermark, "{schema}".audit TO "{role}";
+"""
+
+PURPOSES = {"writer": WRITER, "relay": RELAY, "processor": PROCESSOR, "operator": OPERATOR}
+
+
+def grants(schema: str, roles: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """
+    Yield the grants for *roles*, pairs of purpose and role; without any, those of all four purposes as comments.
+
+    Raises:
+        SettingsError: A purpose is unknown or a role's name is not legal.
+    """
+    for purpose, role in roles:
+        if purpose not in PURPOSES:
+            raise SettingsError(
+                f"--grants {purpose}={role}: allowed are {', '.join(PURPOSES)}, e.g. writer=app"
+            )
+        yield PURPOSES[purpose].format(schema=schema, role=checked_identifier(role, what="database role"))
+    if not roles:
+        for purpose, template in PURPOSES.items():
+            text = template.format(schema=schema, role=f"packhorse_{purpose}").strip()
+            yield f"\n-- least rights of a {purpose}:\n" + "\n".join(
+                f"-- {line}" for line in text.splitlines()
+            )

@@ -1,0 +1,1 @@
+"""Alembic's environment and the numbered migrations; they ship in the wheel and run by `packhorse migrate`."""
