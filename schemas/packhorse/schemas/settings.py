@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from packhorse.core.errors import SettingsError
@@ -175,7 +175,7 @@ def _as_value_error(check: Any) -> str:
         raise ValueError(str(error)) from None
 
 
-class DatabaseSettings(BaseModel):
+class DatabaseSettings(BaseModel, frozen=True):
     """
     Say where the tables are.
 
@@ -184,12 +184,11 @@ class DatabaseSettings(BaseModel):
         database_schema: Database schema of Packhorse's own tables.
     """
 
-    model_config = ConfigDict(frozen=True)
     database_url: SecretStr
     database_schema: Annotated[str, AfterValidator(_identifier)] = "packhorse"
 
 
-class KafkaSettings(BaseModel):
+class KafkaSettings(BaseModel, frozen=True):
     """
     Say where the broker is and how to speak to it.
 
@@ -199,13 +198,12 @@ class KafkaSettings(BaseModel):
         kafka_sasl_password: Password for SASL, apart from the properties so that it can come from a file.
     """
 
-    model_config = ConfigDict(frozen=True)
     kafka_bootstrap_servers: str = Field(min_length=1)
     kafka_properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
     kafka_sasl_password: SecretStr | None = None
 
 
-class RegistrySettings(BaseModel):
+class RegistrySettings(BaseModel, frozen=True):
     """
     Say where the schema registry is (the Confluent API's base URL).
 
@@ -215,14 +213,13 @@ class RegistrySettings(BaseModel):
         registry_timeout: Seconds for connect, and for each read.
     """
 
-    model_config = ConfigDict(frozen=True)
     registry_url: str = Field(min_length=1)
     registry_user: str | None = None
     registry_password: SecretStr | None = None
     registry_timeout: float = Field(default=5.0, gt=0, le=60)
 
 
-class NamespaceSettings(BaseModel):
+class NamespaceSettings(BaseModel, frozen=True):
     """
     Say which namespace the topics have.
 
@@ -230,5 +227,4 @@ class NamespaceSettings(BaseModel):
         namespace: First part of every topic's name.
     """
 
-    model_config = ConfigDict(frozen=True)
     namespace: Annotated[str, AfterValidator(_namespace)]
