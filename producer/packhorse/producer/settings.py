@@ -16,7 +16,7 @@ def _identifier(value: str) -> str:
         raise ValueError(str(error)) from None
 
 
-class MigrateSettings(PartSettings, DatabaseSettings):
+class MigrateSettings(DatabaseSettings, PartSettings):
     """Say which database gets the tables."""
 
     section: ClassVar[str] = "migrate"

@@ -175,7 +175,7 @@ def _as_value_error(check: Any) -> str:
         raise ValueError(str(error)) from None
 
 
-class DatabaseSettings(BaseModel, frozen=True):
+class DatabaseSettings(BaseModel):
     """
     Say where the tables are.
 
@@ -188,7 +188,7 @@ class DatabaseSettings(BaseModel, frozen=True):
     database_schema: Annotated[str, AfterValidator(_identifier)] = "packhorse"
 
 
-class KafkaSettings(BaseModel, frozen=True):
+class KafkaSettings(BaseModel):
     """
     Say where the broker is and how to speak to it.
 
@@ -203,7 +203,7 @@ class KafkaSettings(BaseModel, frozen=True):
     kafka_sasl_password: SecretStr | None = None
 
 
-class RegistrySettings(BaseModel, frozen=True):
+class RegistrySettings(BaseModel):
     """
     Say where the schema registry is (the Confluent API's base URL).
 
@@ -219,7 +219,7 @@ class RegistrySettings(BaseModel, frozen=True):
     registry_timeout: float = Field(default=5.0, gt=0, le=60)
 
 
-class NamespaceSettings(BaseModel, frozen=True):
+class NamespaceSettings(BaseModel):
     """
     Say which namespace the topics have.
 
