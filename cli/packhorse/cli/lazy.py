@@ -1,6 +1,8 @@
 """A group of commands whose parts are imported only when one of their commands is used."""
 
 import importlib
+import inspect
+import re
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -11,6 +13,8 @@ from packhorse.core.errors import NotReady
 
 _COMPLETION = frozenset({"install_completion", "show_completion"})
 """Typer adds these to each app; they belong to the root alone."""
+
+_LINE_END = re.compile(r"\n(?=\S)")
 
 
 class LazyGroup(TyperGroup):
@@ -57,4 +61,13 @@ def load(mount: Mount) -> TyperCommand | TyperGroup:
     command: Any = get_command(getattr(module, attribute))
     command.name = mount.name
     command.params = [param for param in command.params if param.name not in _COMPLETION]
+    _reflow(command)
     return command  # type: ignore[no-any-return]
+
+
+def _reflow(command: Any) -> None:
+    """Join the lines of each paragraph of help, so that the terminal breaks them; indented lines stay as they are."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(_LINE_END.sub(" ", paragraph) for paragraph in paragraphs)
+    for inner in getattr(command, "commands", {}).values():
+        _reflow(inner)

@@ -1,0 +1,147 @@
+"""What the tables and topics say about messages: plain values, read by the adapters and judged by the pure modules."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+
+class Outcome(StrEnum):
+    """How a group has dealt with a message, as its inbox row says."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    RETRY = "retry"
+    PARKED = "parked"
+    QUARANTINE = "quarantine"
+    UNCERTAIN = "uncertain"
+    DISCARDED = "discarded"
+
+
+class State(StrEnum):
+    """What a person has decided about a quarantined message so far."""
+
+    QUARANTINED = "quarantined"
+    REDRIVEN = "redriven"
+    DISCARDED = "discarded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """
+    A row of the outbox without its payload.
+
+    Attributes:
+        published: What the relay's horizon answers; None when the database has no row of a relay.
+        relay_ran: Whether a relay has ever owned the shard.
+        payload_bytes: Size of the payload; None for a tombstone.
+    """
+
+    id: UUID
+    aggregatetype: str
+    key: str | None
+    type: str
+    schema_version: str
+    payload_bytes: int | None
+    created_at: datetime
+    correlation_id: str | None
+    causation_id: str | None
+    origin: str | None
+    tenant: str | None
+    traceparent: str | None
+    expires_at: str | None
+    published: bool | None
+    relay_ran: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRow:
+    """The durable fact that a group has dealt with a message; partition and offset are of its latest delivery."""
+
+    group: str
+    topic: str
+    outcome: Outcome
+    attempt: int
+    deliveries: int
+    partition: int
+    offset: int
+    type: str | None
+    due_at: datetime | None
+    first_failed_at: datetime | None
+    reason: str | None
+    error: str | None
+    recorded_at: datetime
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAttempt:
+    """One run of the handler that did not end well; `due_at` is when the next was to start."""
+
+    group: str
+    topic: str
+    attempt: int
+    failed_at: datetime
+    reason: str
+    error: str | None
+    due_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedMessage:
+    """A message that rests until a person decides; its bytes stay in the database and are read apart."""
+
+    id: UUID
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    payload_bytes: int | None
+    type: str | None
+    tenant: str | None
+    reason: str
+    error: str | None
+    attempts: int
+    first_failed_at: datetime
+    quarantined_at: datetime
+    state: State
+    copy_partition: int | None
+    copy_offset: int | None
+    redrives: int
+    redrive_sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One row of the audit: who did what, when and why."""
+
+    at: datetime
+    actor: str
+    act: str
+    group: str | None
+    topic: str | None
+    why: str | None
+    detail: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a record stands on a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that one database knows about one id, read in one snapshot."""
+
+    id: UUID
+    schema: str
+    recorded: OutboxRow | None = None
+    inbox: tuple[InboxRow, ...] = ()
+    attempts: tuple[FailedAttempt, ...] = ()
+    quarantined: tuple[QuarantinedMessage, ...] = ()
+    acts: tuple[Act, ...] = ()

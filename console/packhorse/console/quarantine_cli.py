@@ -1,0 +1,183 @@
+"""`packhorse quarantine`: list, show and redrive messages that wait for a person."""
+
+import getpass
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from packhorse.console import options
+
+if TYPE_CHECKING:
+    from packhorse.console.settings import ConsoleSettings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="List, show and redrive messages that wait for a person.",
+)
+
+
+class StateChoice(StrEnum):
+    """Which messages `list` shows."""
+
+    QUARANTINED = "quarantined"
+    REDRIVEN = "redriven"
+    DISCARDED = "discarded"
+    ALL = "all"
+
+
+MessageId = Annotated[UUID, typer.Argument(metavar="ID", help="The message's id.")]
+Group = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")]
+Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="From this source topic.")]
+
+
+@app.command("list")
+def list_messages(
+    group: Group = None,
+    topic: Topic = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="CODE", help="With this reason code.")
+    ] = None,
+    message_type: Annotated[
+        str | None, typer.Option("--type", metavar="NAME", help="Of this message type.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant.")] = None,
+    state: Annotated[StateChoice, typer.Option("--state", help="In this state.")] = StateChoice.QUARANTINED,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 1000.")] = 50,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="POSITION", help="Behind this: a page says what the next is."),
+    ] = None,
+    show_key: options.ShowKey = False,
+    as_json: options.Json = False,
+    database_url: options.Url = None,
+    database_schema: options.Schema = None,
+) -> None:
+    """
+    List what is in quarantine, the newest first, in pages.
+
+    [bold]Example[/]
+      packhorse quarantine list --group figures --reason attempts-exhausted
+      packhorse quarantine list --state all --json
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.facts import State
+    from packhorse.console.output import json_text, terminal
+    from packhorse.console.pages import Filter, position_from
+    from packhorse.console.render import page_json, page_table
+
+    wanted = Filter(
+        group=group,
+        topic=topic,
+        reason=reason,
+        type=message_type,
+        tenant=tenant,
+        state=None if state is StateChoice.ALL else State(state.value),
+    )
+    position = None if after is None else position_from(after)
+    with service_of(_settings(database_url, database_schema)) as service:
+        page = service.page(wanted, after=position, limit=limit)
+    if as_json:
+        typer.echo(json_text(page_json(page, show_key=show_key)))
+        return
+    if page.messages:
+        terminal().print(page_table(page))
+    else:
+        typer.echo("nothing in quarantine" + (" fits" if wanted != Filter() or after else ""))
+    if page.next is not None:
+        typer.echo(f"more: add --after {page.next.token()}")
+
+
+@app.command()
+def show(
+    message_id: MessageId,
+    group: Group = None,
+    topic: Topic = None,
+    payload: Annotated[
+        bool,
+        typer.Option(
+            "--payload", help="Decode the payload through the registry; personal fields are masked."
+        ),
+    ] = False,
+    show_key: options.ShowKey = False,
+    as_json: options.Json = False,
+    database_url: options.Url = None,
+    database_schema: options.Schema = None,
+    registry_url: options.Registry = None,
+) -> None:
+    """
+    Show one message in quarantine: where it came from, headers, attempts, reason, and who acted.
+
+    [bold]Example[/]
+      packhorse quarantine show 019b76da-a800-7000-8000-000000000000 --payload
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import json_text, terminal
+    from packhorse.console.render import shown_json, shown_sheet
+
+    with service_of(_settings(database_url, database_schema, registry_url)) as service:
+        found = service.show(message_id, group=group, topic=topic, payload=payload)
+    if as_json:
+        typer.echo(json_text(shown_json(found, show_key=show_key)))
+    else:
+        terminal().print(shown_sheet(found, show_key=show_key))
+
+
+@app.command()
+def redrive(
+    message_id: MessageId,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
+    group: Group = None,
+    topic: Topic = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, metavar="SECONDS", help="Wait so long for the outcome.")
+    ] = 0,
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
+    ] = None,
+    as_json: options.Json = False,
+    database_url: options.Url = None,
+    database_schema: options.Schema = None,
+) -> None:
+    """
+    Send one quarantined message back to its handler, on the record: preview, confirm, then exactly that, once.
+
+    Three things are told apart: asked (the order stands in the database), sent (the broker has the copy), proved (there is an
+    outcome). A running processor of the group sends; no broker is needed here. With --wait, exit code 1 says that it failed
+    again, 7 that there was no outcome in time. --json needs --yes.
+
+    [bold]Example[/]
+      packhorse quarantine redrive 019b76da-a800-7000-8000-000000000000 --why "fixed in 1.4.2" --wait 30
+    """
+    from packhorse.console.redrive_shell import Request, run_redrive
+
+    request = Request(
+        message_id=message_id,
+        why=why,
+        group=group,
+        topic=topic,
+        yes=yes,
+        wait=wait,
+        user=_user(),
+        claimed=actor,
+        as_json=as_json,
+    )
+    raise typer.Exit(run_redrive(request, _settings(database_url, database_schema)))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user often has no name
+        return f"uid {os.getuid()}"
+
+
+def _settings(url: str | None, schema: str | None, registry: str | None = None) -> "ConsoleSettings":
+    from packhorse.console.settings import ConsoleSettings
+
+    return ConsoleSettings.load({"database_url": url, "database_schema": schema, "registry_url": registry})

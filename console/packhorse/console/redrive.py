@@ -1,0 +1,161 @@
+"""Decide about a redrive: what it would do, and which message is meant. Pure: no I/O, no clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from packhorse.console.facts import Act, InboxRow, Outcome, QuarantinedMessage, State
+from packhorse.core.errors import OwnershipLost, SettingsError, UsageError
+from packhorse.core.naming import retry_topic
+
+MAX_WHY = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """
+    Who acts: the operating system's user and the database's role; `claimed` is a name somebody gave, recorded as such.
+
+    >>> Actor(user="ann", role="ops").text, Actor(user="ci", role="ops", claimed="ann").text
+    ('ann (role ops)', 'ann (claimed by ci, role ops)')
+
+    Raises:
+        SettingsError: The claimed name is empty or too long.
+    """
+
+    user: str
+    role: str
+    claimed: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.claimed is not None and not 1 <= len(self.claimed.strip()) <= MAX_WHY:
+            raise SettingsError(f"--actor of {len(self.claimed)} characters; 1 to {MAX_WHY} are allowed")
+
+    @property
+    def text(self) -> str:
+        """Return the actor as the audit shows it."""
+        if self.claimed is None:
+            return f"{self.user} (role {self.role})"
+        return f"{self.claimed} (claimed by {self.user}, role {self.role})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """
+    One redrive as it was previewed; it holds only while the tables still say the same.
+
+    Attributes:
+        attempt: The attempt that failed last; the redrive orders the next.
+        redrives, quarantined_at: As previewed: another redrive, or another round, changes them.
+    """
+
+    id: UUID
+    group: str
+    topic: str
+    attempt: int
+    redrives: int
+    quarantined_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a redrive would do, line by line, and what speaks against it."""
+
+    order: Order
+    message: QuarantinedMessage
+    steps: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def checked_why(why: str) -> str:
+    """
+    Return *why* without blanks around it.
+
+    Raises:
+        UsageError: It is empty or too long.
+    """
+    text = why.strip()
+    if not 1 <= len(text) <= MAX_WHY:
+        raise UsageError(f"--why has {len(text)} characters; say the reason in 1 to {MAX_WHY}")
+    return text
+
+
+def chosen(
+    found: Sequence[QuarantinedMessage], *, message_id: UUID, group: str | None, topic: str | None
+) -> QuarantinedMessage:
+    """
+    Return the one quarantined message that is meant.
+
+    Raises:
+        UsageError: None matches, or several do; names them and the flag that tells them apart.
+    """
+    fits = [row for row in found if group in {None, row.group} and topic in {None, row.topic}]
+    if len(fits) == 1:
+        return fits[0]
+    if fits:
+        each = ", ".join(f"--group {row.group} --topic {row.topic}" for row in fits)
+        raise UsageError(f"message {message_id} is in quarantine more than once; say which: {each}")
+    where = "".join(
+        f" of {what} {name}" for what, name in (("group", group), ("topic", topic)) if name is not None
+    )
+    others = f"; it is there for {', '.join(sorted({row.group for row in found}))}" if found else ""
+    raise UsageError(
+        f"message {message_id} is not in quarantine{where}{others}; see packhorse status {message_id}"
+    )
+
+
+def previewed(message: QuarantinedMessage, inbox: InboxRow | None, last: Act | None) -> Preview:
+    """
+    Return what a redrive of *message* would do.
+
+    Raises:
+        OwnershipLost: Somebody has acted already; names who and when.
+        UsageError: The tables contradict each other.
+    """
+    if message.state is not State.QUARANTINED:
+        raise OwnershipLost(acted_already(message.id, message.group, message.state, last))
+    if inbox is None or inbox.outcome is not Outcome.QUARANTINE:
+        stands = "has no row" if inbox is None else f"says {inbox.outcome}"
+        raise UsageError(
+            f"message {message.id} of group {message.group} rests in quarantine but its inbox {stands}; "
+            f"see packhorse status {message.id}, and do not change the tables by hand"
+        )
+    order = Order(
+        id=message.id,
+        group=message.group,
+        topic=message.topic,
+        attempt=inbox.attempt,
+        redrives=message.redrives,
+        quarantined_at=message.quarantined_at,
+    )
+    return Preview(order=order, message=message, steps=_steps(order), warnings=_warnings(message))
+
+
+def acted_already(message_id: UUID, group: str, state: State | None, last: Act | None) -> str:
+    """Return the sentence for the one who came second."""
+    stands = "has moved since the preview" if state is None else f"is {state} already"
+    who = "" if last is None else f": {last.act} by {last.actor} at {last.at.isoformat(timespec='seconds')}"
+    return f"message {message_id} of group {group} {stands}{who}; nothing was done now; see packhorse status {message_id}"
+
+
+def _steps(order: Order) -> tuple[str, ...]:
+    carrier = retry_topic(order.topic, order.group, "0s")
+    return (
+        f"in one transaction: the message is marked redriven, attempt {order.attempt + 1} is ordered, the act is recorded",
+        f"a running processor of group {order.group} then sends the original bytes to {carrier}",
+        f"the handler runs once more; if that fails too, the message is in quarantine again (redrive {order.redrives + 1})",
+    )
+
+
+def _warnings(message: QuarantinedMessage) -> tuple[str, ...]:
+    found = []
+    if message.key is not None:
+        found.append("order: later messages of its key have gone on; this one takes effect after them")
+    if message.reason in {"undecodable", "unknown-schema", "unknown-type"}:
+        found.append(
+            f"cause: {message.reason} lies in the bytes or in what is deployed; the bytes stay the same"
+        )
+    if message.redrives:
+        found.append(f"it has been redriven {message.redrives} times before and failed again")
+    return tuple(found)

@@ -1,0 +1,113 @@
+"""Carry a redrive through at a terminal: preview, confirm, act, and tell facts as they come in."""
+
+import threading
+from dataclasses import dataclass
+from uuid import UUID
+
+import typer
+
+from packhorse.console.compose import service_of
+from packhorse.console.facts import Outcome
+from packhorse.console.output import at, json_text, terminal
+from packhorse.console.redrive import Order, checked_why
+from packhorse.console.render import preview_json, preview_sheet, redrive_line
+from packhorse.console.service import OperatorService
+from packhorse.console.settings import ConsoleSettings
+from packhorse.console.status import GroupStatus, Redrive
+from packhorse.core.clock import SYSTEM_CLOCK, Clock
+from packhorse.core.errors import UsageError
+
+OK, FAILED_AGAIN, UNPROVED = 0, 1, 7
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the person asked for on the command line."""
+
+    message_id: UUID
+    why: str
+    group: str | None
+    topic: str | None
+    yes: bool
+    wait: float
+    user: str
+    claimed: str | None
+    as_json: bool
+
+
+def run_redrive(request: Request, settings: ConsoleSettings) -> int:
+    """
+    Do what *request* asks and return the exit code.
+
+    Raises:
+        UsageError: The message is not in quarantine, or is there more than once; --why is empty; --json without --yes.
+        OwnershipLost: Somebody has acted already, or since the preview.
+    """
+    if request.as_json and not request.yes:
+        raise UsageError("--json asks nothing back; add --yes to redrive without a confirmation")
+    checked_why(request.why)
+    with service_of(settings) as service:
+        preview = service.preview(request.message_id, group=request.group, topic=request.topic)
+        actor = service.actor(request.user, request.claimed)
+        if not request.as_json:
+            terminal().print(preview_sheet(preview, show_key=False))
+            typer.echo(f"\non the record as {actor.text}: {request.why.strip()}")
+        if not request.yes:
+            typer.confirm("redrive it?", abort=True)
+        asked_at = service.redrive(preview.order, actor=actor, why=request.why)
+        tell = _silent if request.as_json else _tell
+        tell(Redrive.ASKED, f"at {at(asked_at)}")
+        last = follow(service, preview.order, seconds=request.wait, tell=tell)
+    if request.as_json:
+        inbox = last.inbox
+        answer = {
+            "asked_at": asked_at,
+            "actor": actor.text,
+            "redrive": last.redrive,
+            "standing": last.standing,
+        }
+        typer.echo(json_text(answer | preview_json(preview) | {"outcome": inbox and inbox.outcome}))
+    elif not request.wait:
+        typer.echo(f"packhorse status {request.message_id} tells how it went")
+    return _code(last, waited=request.wait > 0)
+
+
+def follow(
+    service: OperatorService, order: Order, *, seconds: float, tell: "Tell", clock: Clock = SYSTEM_CLOCK
+) -> GroupStatus:
+    """Return how the message stands once its redrive is proved, or after *seconds*; tell each step when it is a fact."""
+    deadline, told = clock.monotonic() + seconds, Redrive.ASKED
+    pause = threading.Event()
+    while True:
+        now = service.progress(order)
+        if now.redrive is not told:
+            told = now.redrive
+            tell(told, now.standing)
+        if told is Redrive.PROVED or clock.monotonic() >= deadline:
+            return now
+        pause.wait(_POLL_SECONDS)
+
+
+class Tell:
+    """Take a step of a redrive when it has become a fact."""
+
+    def __call__(self, step: Redrive, standing: str) -> None:
+        """Say it."""
+
+
+class _Aloud(Tell):
+    def __call__(self, step: Redrive, standing: str) -> None:
+        terminal().print(f"{redrive_line(step)}: {standing}")
+
+
+_tell, _silent = _Aloud(), Tell()
+
+
+def _code(last: GroupStatus, *, waited: bool) -> int:
+    if not waited:
+        return OK
+    if last.redrive is not Redrive.PROVED:
+        return UNPROVED
+    good = last.inbox is not None and last.inbox.outcome in {Outcome.DONE, Outcome.SKIPPED}
+    return OK if good else FAILED_AGAIN

@@ -1,0 +1,71 @@
+"""`packhorse status`: where one message stands."""
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from packhorse.console import options
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+UNKNOWN = 6
+"""Exit code: the id is not known here."""
+
+
+@app.command()
+def status(
+    message_id: Annotated[UUID, typer.Argument(metavar="ID", help="The message's id.")],
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search", help="Where no delivery is known, look into the key's partition, within bounds."
+        ),
+    ] = False,
+    search_records: Annotated[
+        int | None, typer.Option("--search-records", metavar="N", help="Read at most N records.")
+    ] = None,
+    search_seconds: Annotated[
+        float | None, typer.Option("--search-seconds", metavar="SECONDS", help="Search at most so long.")
+    ] = None,
+    show_key: options.ShowKey = False,
+    as_json: options.Json = False,
+    database_url: options.Url = None,
+    database_schema: options.Schema = None,
+    kafka_bootstrap_servers: options.Broker = None,
+    namespace: options.Namespace = None,
+) -> None:
+    """
+    Say where one message stands: recorded, published, delivered, with what result, why it stopped and who acted.
+
+    Exit code 0 when the id is known in this database, 6 when it is not. "Unknown" means it was never committed here; it is
+    not the same as "recorded, not yet published".
+
+    [bold]Example[/]
+      packhorse status 019b76da-a800-7000-8000-000000000000
+      packhorse status 019b76da-a800-7000-8000-000000000000 --search --json
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import json_text, terminal
+    from packhorse.console.render import status_json, status_sheet
+    from packhorse.console.settings import ConsoleSettings
+
+    settings = ConsoleSettings.load(
+        {
+            "database_url": database_url,
+            "database_schema": database_schema,
+            "kafka_bootstrap_servers": kafka_bootstrap_servers,
+            "namespace": namespace,
+            "search_records": search_records,
+            "search_seconds": search_seconds,
+        }
+    )
+    asked = search or search_records is not None or search_seconds is not None
+    with service_of(settings) as service:
+        found = service.status(message_id, search=asked)
+    if as_json:
+        typer.echo(json_text(status_json(found, show_key=show_key)))
+    else:
+        terminal().print(status_sheet(found, show_key=show_key))
+    if not found.known:
+        raise typer.Exit(UNKNOWN)
