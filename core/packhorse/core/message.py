@@ -88,7 +88,7 @@ class Message:
         headers: All other headers, as one JSON object of text values.
 
     Raises:
-        InvalidMessage: A text is too long, holds a NUL, or a required one is empty.
+        InvalidMessage: A text is too long, holds a NUL or what is no Unicode, or a required one is empty.
     """
 
     id: UUID
@@ -141,6 +141,10 @@ def _check_text(name: str, value: object, *, required: bool) -> None:
         raise InvalidMessage(
             f"{name} of {len(value)} characters is not allowed: {'1' if required else '0'} to {MAX_TEXT}, without NUL"
         )
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidMessage(f"{name} holds half a surrogate pair, which no UTF-8 can carry") from None
 
 
 def checked_payload(payload: bytes | None, *, limit: int) -> bytes | None:
