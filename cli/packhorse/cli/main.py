@@ -103,3 +103,7 @@ def _leave(code: int) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         code = ExitCode.FAILED
     raise SystemExit(int(code)) from None
+
+
+if __name__ == "__main__":
+    run()
