@@ -136,10 +136,10 @@ CREATE TABLE "{schema}".inbox (
     payload_digest bytea,
     recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (group_id, topic, message_id)
+    -- the id first: one index serves batches and a person's question, and ids of one time lie side by side
+    PRIMARY KEY (message_id, group_id, topic)
 );
 COMMENT ON TABLE "{schema}".inbox IS 'That a group has dealt with a message, and how';
-CREATE INDEX inbox_message_id ON "{schema}".inbox (message_id);
 CREATE INDEX inbox_open ON "{schema}".inbox (group_id, outcome) WHERE outcome NOT IN ('done', 'skipped');
 """
 
@@ -168,10 +168,9 @@ CREATE TABLE "{schema}".failed_attempt (
     reason text NOT NULL,
     error text,
     due_at timestamptz,
-    PRIMARY KEY (group_id, topic, message_id, attempt)
+    PRIMARY KEY (message_id, group_id, topic, attempt)
 );
 COMMENT ON TABLE "{schema}".failed_attempt IS 'Each run of a handler that failed';
-CREATE INDEX failed_attempt_message_id ON "{schema}".failed_attempt (message_id);
 CREATE TABLE "{schema}".quarantined_message (
     group_id text,
     topic text,
@@ -196,11 +195,10 @@ CREATE TABLE "{schema}".quarantined_message (
     copy_offset bigint,
     redrives int NOT NULL DEFAULT 0,
     redrive_sent_at timestamptz,
-    PRIMARY KEY (group_id, topic, message_id)
+    PRIMARY KEY (message_id, group_id, topic)
 );
 COMMENT ON TABLE "{schema}".quarantined_message IS
     'Messages that wait for a person, byte for byte as they arrived; headers are [[name, base64 or null], ...]';
-CREATE INDEX quarantined_message_id ON "{schema}".quarantined_message (message_id);
 CREATE INDEX quarantined_message_waiting ON "{schema}".quarantined_message (group_id, quarantined_at)
     WHERE state = 'quarantined';
 """
