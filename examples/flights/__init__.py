@@ -1,0 +1,1 @@
+"""The main job: a year of flights, from an airline's transactions to figures that add up."""

@@ -1,0 +1,61 @@
+"""Real lines of flights.csv, one for each hole in it, and of airports.csv."""
+
+AIRPORTS = """faa,name,lat,lon,alt,tz,dst,tzone
+EWR,Newark Liberty Intl,40.6925,-74.168667,18,-5,A,America/New_York
+JFK,John F Kennedy Intl,40.639751,-73.778925,13,-5,A,America/New_York
+LGA,La Guardia,40.777245,-73.872608,22,-5,A,America/New_York
+BOS,General Edward Lawrence Logan Intl,42.364347,-71.005181,19,-5,A,America/New_York
+MIA,Miami Intl,25.79325,-80.290556,8,-5,A,America/New_York
+IAH,George Bush Intercontinental,29.984433,-95.341442,97,-6,A,America/Chicago
+OKC,Will Rogers World,35.393089,-97.600733,1295,-6,A,America/Chicago
+XNA,NW Arkansas Regional,36.281869,-94.306811,1287,-6,A,America/Chicago
+PBI,Palm Beach Intl,26.683161,-80.095589,19,-5,A,America/New_York
+LAX,Los Angeles Intl,33.942536,-118.408075,126,-8,A,America/Los_Angeles
+HNL,Honolulu Intl,21.318681,-157.922428,13,-10,N,Pacific/Honolulu
+RDU,Raleigh Durham Intl,35.877639,-78.787472,435,-5,A,America/New_York
+"""
+HEADER = (
+    "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
+    "origin,dest,air_time,distance,hour,minute,time_hour"
+)
+COLUMNS = tuple(HEADER.split(","))
+
+PLAIN = "2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,2013-01-01T10:00:00Z"
+SAME_AIRCRAFT = (
+    "2013,1,8,1435,1440,-5,1717,1746,-29,UA,1579,N14228,EWR,MIA,150,1085,14,40,2013-01-08T19:00:00Z"
+)
+SAME_AIRCRAFT_AGAIN = "2013,1,9,717,700,17,812,815,-3,UA,1142,N14228,EWR,BOS,39,200,7,0,2013-01-09T12:00:00Z"
+HAWAII = "2013,1,1,1344,1344,0,2005,1944,21,UA,15,N76065,EWR,HNL,656,4963,13,44,2013-01-01T18:00:00Z"
+HAWAII_IN_SUMMER = "2013,7,1,1005,1000,5,1527,1430,57,HA,51,N384HA,JFK,HNL,588,4983,10,0,2013-07-01T14:00:00Z"
+LANDED_AT_2400 = "2013,1,1,2209,2155,14,2400,2337,23,B6,1109,N216JB,JFK,RDU,86,427,21,55,2013-01-02T02:00:00Z"
+LEFT_AT_2400 = "2013,10,30,2400,2359,1,327,337,-10,B6,839,N661JB,JFK,BQN,182,1576,23,59,2013-10-31T03:00:00Z"
+SLIPPED_PAST_MIDNIGHT = (
+    "2013,1,2,42,2359,43,518,442,36,B6,707,N580JB,JFK,SJU,189,1598,23,59,2013-01-03T04:00:00Z"
+)
+PAST_MIDNIGHT = "2013,1,1,2353,2359,-6,425,445,-20,B6,739,N591JB,JFK,PSE,195,1617,23,59,2013-01-02T04:00:00Z"
+LANDED_IN_NO_HOUR = "2013,3,9,2306,2145,81,203,34,89,B6,35,N658JB,JFK,PBI,141,1028,21,45,2013-03-10T02:00:00Z"
+NEVER_ARRIVED = "2013,1,1,2016,1930,46,NA,2220,NA,EV,4204,N14168,EWR,OKC,NA,1325,19,30,2013-01-02T00:00:00Z"
+DIVERTED = "2013,1,1,1525,1530,-5,1934,1805,NA,MQ,4525,N719MQ,LGA,XNA,NA,1147,15,30,2013-01-01T20:00:00Z"
+WITHOUT_AIRCRAFT = "2013,1,2,NA,1545,NA,NA,1910,NA,AA,133,NA,JFK,LAX,NA,2475,15,45,2013-01-02T20:00:00Z"
+
+LINES = (
+    HEADER,
+    PLAIN,
+    SAME_AIRCRAFT,
+    SAME_AIRCRAFT_AGAIN,
+    HAWAII,
+    HAWAII_IN_SUMMER,
+    LANDED_AT_2400,
+    LEFT_AT_2400,
+    SLIPPED_PAST_MIDNIGHT,
+    PAST_MIDNIGHT,
+    LANDED_IN_NO_HOUR,
+    NEVER_ARRIVED,
+    DIVERTED,
+    WITHOUT_AIRCRAFT,
+)
+
+
+def row(line: str, **changes: str) -> dict[str, str]:
+    """A row of the file from its line, with some fields changed."""
+    return {**dict(zip(COLUMNS, line.split(","), strict=True)), **changes}
