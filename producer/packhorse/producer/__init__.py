@@ -1,0 +1,34 @@
+"""
+Write messages to the outbox in the caller's own transaction; the tables and their migrations.
+
+>>> from packhorse.producer import Outbox
+>>> outbox = Outbox(origin="shop")
+
+Everything is imported when it is first used; drivers only when a connection of theirs is handed over.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from packhorse.producer.context import MessageContext, current_context, message_context
+    from packhorse.producer.outbox import Outbox
+    from packhorse.producer.rows import Outgoing, Tombstone
+
+__all__ = ["MessageContext", "Outbox", "Outgoing", "Tombstone", "current_context", "message_context"]
+
+_HOMES = {
+    "MessageContext": "context",
+    "Outbox": "outbox",
+    "Outgoing": "rows",
+    "Tombstone": "rows",
+    "current_context": "context",
+    "message_context": "context",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
