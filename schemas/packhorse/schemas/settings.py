@@ -6,18 +6,19 @@ command's flags, the environment (`PACKHORSE_NAME`, and `PACKHORSE_NAME_FILE` fo
 `packhorse.toml` (or the file that `PACKHORSE_CONFIG` names), the default.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
-from packhorse.core.redaction import without_secrets
+from packhorse.core.redaction import secrets_of, without_secrets
 
 PREFIX = "PACKHORSE_"
 DEFAULT_FILE = "packhorse.toml"
@@ -122,6 +123,7 @@ def _merge(
         variable = cls.variable(field)
         source = file if field in cls.shared or not cls.section else table
         if flags.get(field) is not None:
+            _refuse_secret(field, variable, str(flags[field]))
             values[field], origins[field] = flags[field], f"flag --{field.replace('_', '-')}"
         elif variable in env:
             values[field], origins[field] = env[variable], variable
@@ -130,6 +132,14 @@ def _merge(
         elif field in source:
             values[field], origins[field] = source[field], f"{field} in the settings file"
     return values, origins
+
+
+def _refuse_secret(field: str, variable: str, value: str) -> None:
+    if secrets_of(variable, value):
+        raise SettingsError(
+            f"flag --{field.replace('_', '-')} holds a password, and the process list shows flags to everybody; pass it as "
+            f"{variable} or {variable}_FILE"
+        )
 
 
 def _secret_file(variable: str, env: Mapping[str, str]) -> str:
@@ -188,6 +198,22 @@ class DatabaseSettings(BaseModel):
     database_schema: Annotated[str, AfterValidator(_identifier)] = "packhorse"
 
 
+def _properties(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError('not a JSON object; it looks like {"security.protocol": "SASL_SSL"}')  # noqa: TRY004 pydantic's way
+    return found
+
+
+KafkaProperties = Annotated[dict[str, str | int | float | bool], BeforeValidator(_properties)]
+"""librdkafka properties: a table in packhorse.toml, a JSON object in the environment."""
+
+
 class KafkaSettings(BaseModel):
     """
     Say where the broker is and how to speak to it.
@@ -199,7 +225,7 @@ class KafkaSettings(BaseModel):
     """
 
     kafka_bootstrap_servers: str = Field(min_length=1)
-    kafka_properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    kafka_properties: KafkaProperties = Field(default_factory=dict)
     kafka_sasl_password: SecretStr | None = None
 
 
