@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from examples.flights.flights import Zones, clock_time, flight_of, read_flights
 from tests.support.flights import (
     AIRPORTS,
     DIVERTED,
@@ -21,6 +20,7 @@ from tests.support.flights import (
     row,
 )
 
+from examples.flights.flights import Zones, clock_time, flight_of, read_flights
 from packhorse.core.errors import InvalidMessage
 
 ZONES = Zones(AIRPORTS.splitlines())

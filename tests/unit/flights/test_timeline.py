@@ -3,10 +3,11 @@
 import hashlib
 from collections import Counter
 
+from tests.support.flights import AIRPORTS, LINES
+
 from examples.flights.flights import Flight, Zones, read_flights
 from examples.flights.recount import recount
 from examples.flights.timeline import Step, in_order, movements_of, plans
-from tests.support.flights import AIRPORTS, LINES
 
 
 def flights() -> list[Flight]:

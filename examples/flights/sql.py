@@ -1,0 +1,232 @@
+"""Every statement of the demo, named and described. Parameters are psycopg's."""
+
+# -- the airline's operations database ---------------------------------------------------------------------------------
+
+OPERATIONS_TABLES = """
+CREATE SCHEMA airline;
+CREATE TABLE airline.aircraft (
+    tail_number text PRIMARY KEY,
+    airport text
+);
+COMMENT ON COLUMN airline.aircraft.airport IS 'Where it stands; NULL while it is in the air or was never seen';
+CREATE TABLE airline.flight (
+    id text PRIMARY KEY,
+    carrier text NOT NULL,
+    number int NOT NULL,
+    tail_number text REFERENCES airline.aircraft,
+    origin text NOT NULL,
+    destination text NOT NULL,
+    scheduled_departure timestamptz NOT NULL,
+    scheduled_arrival timestamptz NOT NULL,
+    state text NOT NULL DEFAULT 'planned' CHECK (state IN ('planned', 'departed', 'arrived', 'cancelled')),
+    departed_at timestamptz,
+    arrived_at timestamptz
+);
+"""
+
+ADD_AIRCRAFT = "INSERT INTO airline.aircraft (tail_number) VALUES (%(tail_number)s) ON CONFLICT DO NOTHING"
+
+PLAN_FLIGHT = """
+INSERT INTO airline.flight
+    (id, carrier, number, tail_number, origin, destination, scheduled_departure, scheduled_arrival)
+VALUES (%(id)s, %(carrier)s, %(number)s, %(tail_number)s, %(origin)s, %(destination)s,
+    %(scheduled_departure)s, %(scheduled_arrival)s)
+"""
+
+MOVE_FLIGHT = """
+UPDATE airline.flight SET state = %(state)s, departed_at = %(departed_at)s, arrived_at = %(arrived_at)s
+WHERE id = %(id)s
+"""
+
+MOVE_AIRCRAFT = "UPDATE airline.aircraft SET airport = %(airport)s WHERE tail_number = %(tail_number)s"
+
+# -- the figures -------------------------------------------------------------------------------------------------------
+
+# A busy airport's row would be a queue: every lane holds it until its transaction ends, and two of them in two
+# orders are a deadlock. So each partition of the topic counts in rows of its own, and a view adds them up.
+FIGURES_TABLES = """
+CREATE SCHEMA figures;
+CREATE TABLE figures.airport_share (
+    airport text,
+    partition int,
+    planned int NOT NULL DEFAULT 0,
+    departures int NOT NULL DEFAULT 0,
+    arrivals int NOT NULL DEFAULT 0,
+    cancelled int NOT NULL DEFAULT 0,
+    departure_delay_minutes int NOT NULL DEFAULT 0,
+    arrival_delay_minutes int NOT NULL DEFAULT 0,
+    PRIMARY KEY (airport, partition)
+);
+CREATE VIEW figures.airport AS
+    SELECT airport, sum(planned)::int AS planned, sum(departures)::int AS departures, sum(arrivals)::int AS arrivals,
+        sum(cancelled)::int AS cancelled, sum(departure_delay_minutes)::int AS departure_delay_minutes,
+        sum(arrival_delay_minutes)::int AS arrival_delay_minutes
+    FROM figures.airport_share GROUP BY airport;
+CREATE TABLE figures.aircraft (
+    tail_number text PRIMARY KEY,
+    planned int NOT NULL DEFAULT 0,
+    flights int NOT NULL DEFAULT 0,
+    arrivals int NOT NULL DEFAULT 0,
+    cancelled int NOT NULL DEFAULT 0,
+    miles int NOT NULL DEFAULT 0,
+    minutes_in_air int NOT NULL DEFAULT 0,
+    minutes_under_way int NOT NULL DEFAULT 0,
+    links_kept int NOT NULL DEFAULT 0,
+    links_broken int NOT NULL DEFAULT 0,
+    last_origin text,
+    chain text NOT NULL DEFAULT ''
+) WITH (fillfactor = 70);
+COMMENT ON COLUMN figures.aircraft.chain IS
+    'A hash over all its movements, each upon the last: another order, a gap or a repeat would give another';
+"""
+
+COUNT_PLANNED = """
+INSERT INTO figures.airport_share AS share (airport, partition, planned) VALUES (%(origin)s, %(partition)s, 1)
+ON CONFLICT (airport, partition) DO UPDATE SET planned = share.planned + 1
+"""
+
+PLAN_AIRCRAFT = """
+INSERT INTO figures.aircraft AS craft (tail_number, planned) VALUES (%(tail_number)s, 1)
+ON CONFLICT (tail_number) DO UPDATE SET planned = craft.planned + 1
+"""
+
+COUNT_DEPARTURE = """
+UPDATE figures.airport_share
+SET departures = departures + 1, departure_delay_minutes = departure_delay_minutes + %(delay)s
+WHERE airport = %(origin)s AND partition = %(partition)s
+"""
+
+DEPART_AIRCRAFT = """
+UPDATE figures.aircraft SET
+    flights = flights + 1,
+    miles = miles + %(miles)s,
+    links_kept = links_kept + coalesce((last_origin = %(origin)s)::int, 0),
+    links_broken = links_broken + coalesce((last_origin <> %(origin)s)::int, 0),
+    last_origin = %(origin)s,
+    chain = encode(sha256(convert_to(chain || 'departed ' || %(flight)s, 'UTF8')), 'hex')
+WHERE tail_number = %(tail_number)s
+"""
+
+COUNT_ARRIVAL = """
+INSERT INTO figures.airport_share AS share (airport, partition, arrivals, arrival_delay_minutes)
+VALUES (%(destination)s, %(partition)s, 1, %(delay)s)
+ON CONFLICT (airport, partition) DO UPDATE SET
+    arrivals = share.arrivals + 1,
+    arrival_delay_minutes = share.arrival_delay_minutes + excluded.arrival_delay_minutes
+"""
+
+LAND_AIRCRAFT = """
+UPDATE figures.aircraft SET
+    arrivals = arrivals + 1,
+    minutes_in_air = minutes_in_air + %(minutes_in_air)s,
+    minutes_under_way = minutes_under_way + %(minutes_under_way)s,
+    chain = encode(sha256(convert_to(chain || 'arrived ' || %(flight)s, 'UTF8')), 'hex')
+WHERE tail_number = %(tail_number)s
+"""
+
+COUNT_CANCELLED = """
+UPDATE figures.airport_share SET cancelled = cancelled + 1
+WHERE airport = %(origin)s AND partition = %(partition)s
+"""
+
+CANCEL_AIRCRAFT = """
+UPDATE figures.aircraft SET
+    cancelled = cancelled + 1,
+    chain = encode(sha256(convert_to(chain || 'cancelled ' || %(flight)s, 'UTF8')), 'hex')
+WHERE tail_number = %(tail_number)s
+"""
+
+# -- trouble on purpose ------------------------------------------------------------------------------------------------
+
+OUTAGE_TABLES = """
+CREATE TABLE figures.outage (tail_number text PRIMARY KEY);
+CREATE FUNCTION figures.refuse_during_outage() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+    IF EXISTS (SELECT FROM figures.outage WHERE tail_number = NEW.tail_number) THEN
+        RAISE EXCEPTION 'the figures of this aircraft can''t be written for now';
+    END IF;
+    RETURN NEW;
+END
+$body$;
+CREATE TRIGGER refuse_during_outage BEFORE INSERT OR UPDATE ON figures.aircraft
+    FOR EACH ROW EXECUTE FUNCTION figures.refuse_during_outage();
+"""
+
+BEGIN_OUTAGE = "INSERT INTO figures.outage SELECT unnest(%(aircraft)s::text[]) ON CONFLICT DO NOTHING"
+
+END_OUTAGE = "DELETE FROM figures.outage WHERE tail_number <> %(but)s"
+
+RAW_OUTBOX_ROW = """
+INSERT INTO packhorse.outbox (id, aggregatetype, aggregateid, type, schema_version, payload)
+VALUES (%(id)s, %(aggregatetype)s, %(key)s, %(type)s, %(schema_version)s, %(payload)s)
+"""
+
+# -- facts, while it runs ----------------------------------------------------------------------------------------------
+
+# How far it is. `published` counts repeats as well: a relay that was killed sends again what it had not saved.
+STANDING = """
+SELECT
+    (SELECT coalesce(sum(published), 0)::bigint FROM packhorse.relay) AS published,
+    count(*) FILTER (WHERE outcome = 'done') AS done,
+    count(*) FILTER (WHERE outcome = 'retry') AS waiting,
+    count(*) FILTER (WHERE outcome = 'quarantine') AS quarantined,
+    coalesce(sum(deliveries - 1), 0)::bigint AS duplicates,
+    (SELECT count(*) FROM packhorse.failed_attempt) AS failed_attempts
+FROM packhorse.inbox WHERE group_id = 'figures'
+"""
+
+# -- facts, when it is over --------------------------------------------------------------------------------------------
+
+AIRPORTS = "SELECT * FROM figures.airport"
+
+AIRCRAFT = "SELECT * FROM figures.aircraft"
+
+# Outbox rows against inbox rows, each way: a message without a result, and a result without a message.
+ACCOUNT = """
+SELECT
+    count(o.id) AS written,
+    count(DISTINCT o.id) AS ids,
+    count(*) FILTER (WHERE i.outcome = 'done') AS done,
+    count(*) FILTER (WHERE i.outcome = 'quarantine') AS quarantined,
+    count(*) FILTER (WHERE i.message_id IS NULL) AS lost,
+    count(*) FILTER (WHERE o.id IS NULL) AS invented
+FROM packhorse.outbox AS o
+FULL JOIN (SELECT * FROM packhorse.inbox WHERE group_id = 'figures') AS i ON i.message_id = o.id
+"""
+
+# A key's messages in commit order (seq, since its writers lock the key first): their offsets must rise.
+OUT_OF_ORDER = """
+SELECT count(*) FROM (
+    SELECT i."offset", i.partition,
+        lag(i."offset") OVER key AS offset_before, lag(i.partition) OVER key AS partition_before
+    FROM packhorse.outbox AS o JOIN packhorse.inbox AS i ON i.message_id = o.id AND i.group_id = 'figures'
+    WINDOW key AS (PARTITION BY o.aggregateid ORDER BY o.seq)
+) AS pairs WHERE "offset" <= offset_before OR partition <> partition_before
+"""
+
+QUARANTINED = """
+SELECT q.message_id, q.reason, q.payload IS NOT DISTINCT FROM o.payload AS same_bytes,
+    q.copy_offset IS NOT NULL AS copied
+FROM packhorse.quarantined_message AS q LEFT JOIN packhorse.outbox AS o ON o.id = q.message_id
+"""
+
+COMMIT_TIMES = "SELECT current_setting('track_commit_timestamp') = 'on'"
+
+# From the commit of the event's transaction to the commit of its result's, by the database's clock. A row of the inbox
+# that a later delivery has touched no longer knows its first transaction: it is left out.
+LATENCY = """
+SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM
+    pg_xact_commit_timestamp(i.xmin) - pg_xact_commit_timestamp(o.xid::xid))::float8)
+FROM packhorse.outbox AS o JOIN packhorse.inbox AS i ON i.message_id = o.id AND i.group_id = 'figures'
+WHERE i.outcome = 'done' AND i.deliveries = 1 AND o.seq > %(after)s AND o.seq <= %(upto)s
+"""
+
+# The same where the server keeps no commit times: from the outbox row's insert to the inbox row's.
+LATENCY_OF_INSERTS = """
+SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM
+    i.recorded_at - o.created_at AT TIME ZONE 'UTC')::float8)
+FROM packhorse.outbox AS o JOIN packhorse.inbox AS i ON i.message_id = o.id AND i.group_id = 'figures'
+WHERE i.outcome = 'done' AND i.deliveries = 1 AND o.seq > %(after)s AND o.seq <= %(upto)s
+"""
+
+LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM packhorse.outbox"
