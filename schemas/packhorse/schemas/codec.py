@@ -67,6 +67,11 @@ def codec_of(cls: type[M]) -> Codec[M]:
     return cast("Codec[M]", found)
 
 
+def classes_in_use() -> tuple[type, ...]:
+    """Return the message classes that this process has encoded or decoded so far, in the order of their first use."""
+    return tuple(_CODECS)
+
+
 def encode_message(message: TypedMessage, schema_id: int) -> bytes:
     """
     Return the payload of *message*, framed with *schema_id*.
