@@ -21,11 +21,10 @@ def service_of(settings: ConsoleSettings) -> Iterator[OperatorService]:
 
     topics = None
     if settings.kafka_bootstrap_servers is not None:
-        password = settings.kafka_sasl_password
         topics = KafkaTopics(
             settings.kafka_bootstrap_servers,
             properties=settings.kafka_properties,
-            sasl_password=None if password is None else password.get_secret_value(),
+            sasl_password=settings.sasl_password(),
             limits=Limits(
                 records=settings.search_records, seconds=settings.search_seconds, timeout=settings.timeout
             ),

@@ -1,26 +1,37 @@
 """The console's settings: a database always, broker and registry only for what needs them."""
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, SecretStr
 
 from packhorse.core.errors import SettingsError
-from packhorse.core.naming import checked_topic
-from packhorse.schemas.settings import DatabaseSettings, PartSettings
+from packhorse.core.naming import checked_identifier, checked_topic
+from packhorse.schemas.settings import KafkaProperties, PartSettings
 
 
 def _namespace(value: str | None) -> str | None:
+    return None if value is None else _checked(lambda: checked_topic(value))
+
+
+def _schema(value: str) -> str:
+    return _checked(lambda: checked_identifier(value, what="database schema"))
+
+
+def _checked(check: Callable[[], str]) -> str:
     try:
-        return None if value is None else checked_topic(value)
+        return check()
     except SettingsError as error:
         raise ValueError(str(error)) from None
 
 
-class ConsoleSettings(PartSettings, DatabaseSettings):
+class DoctorSettings(PartSettings):
     """
-    Say what the console looks at.
+    Say what `packhorse doctor` looks at; what is not set is a finding and no error.
 
     Attributes:
+        database_url: libpq URL or connection string of Postgres; may hold a password.
+        database_schema: Database schema of Packhorse's own tables.
         kafka_bootstrap_servers: host:port, several parted by commas; without it no topic is searched.
         kafka_properties: Further librdkafka properties (security, TLS).
         kafka_sasl_password: Password for SASL.
@@ -35,8 +46,10 @@ class ConsoleSettings(PartSettings, DatabaseSettings):
 
     section: ClassVar[str] = "console"
 
+    database_url: SecretStr | None = None
+    database_schema: Annotated[str, AfterValidator(_schema)] = "packhorse"
     kafka_bootstrap_servers: str | None = None
-    kafka_properties: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    kafka_properties: KafkaProperties = Field(default_factory=dict)
     kafka_sasl_password: SecretStr | None = None
     registry_url: str | None = None
     registry_user: str | None = None
@@ -46,3 +59,13 @@ class ConsoleSettings(PartSettings, DatabaseSettings):
     timeout: float = Field(default=5.0, ge=1, le=60)
     search_records: int = Field(default=10_000, ge=1, le=1_000_000)
     search_seconds: float = Field(default=5.0, gt=0, le=300)
+
+    def sasl_password(self) -> str | None:
+        """Return the password for SASL in clear, for the client alone."""
+        return None if self.kafka_sasl_password is None else self.kafka_sasl_password.get_secret_value()
+
+
+class ConsoleSettings(DoctorSettings):
+    """Say what the console looks at: the same, and a database always."""
+
+    database_url: SecretStr

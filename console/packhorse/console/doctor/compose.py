@@ -1,0 +1,176 @@
+"""Put the doctor's checks together from settings; drivers are imported inside the checks."""
+
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packhorse.console.doctor.findings import Finding, ok, skipped
+from packhorse.console.doctor.judge_broker import judge_broker, judge_topics, topics_of
+from packhorse.console.doctor.judge_schemas import judge_schemas
+from packhorse.console.doctor.judge_settings import judge_settings
+from packhorse.console.doctor.runner import Check
+from packhorse.console.settings import DoctorSettings
+from packhorse.core.errors import InfrastructureError, NotReady
+from packhorse.schemas.settings import PartSettings
+
+if TYPE_CHECKING:
+    from packhorse.console.doctor.kafka import BrokerCheck
+    from packhorse.console.doctor.postgres import DatabaseCheck
+    from packhorse.console.doctor.registry import RegistryCheck
+
+PARTS_WITH_SETTINGS = ("producer", "relay", "processor", "console")
+
+
+def checks(settings: DoctorSettings, *, avro: Path | None) -> list[Check]:
+    """Return the checks that *settings* allow, each to be run apart from the others."""
+    doctor = _Doctor(settings)
+    away = "it is down, not reachable from here, or refuses us"
+    made = [
+        Check(
+            name="settings",
+            run=_settings,
+            cause="a settings file or variable can't be read",
+            next_step="docs/reference/settings.md lists all settings",
+        ),
+        Check(
+            name="database",
+            run=doctor.database,
+            cause=away,
+            next_step="start it, or correct PACKHORSE_DATABASE_URL",
+        ),
+        Check(
+            name="broker",
+            run=doctor.broker,
+            cause=away,
+            next_step="start it, or correct PACKHORSE_KAFKA_BOOTSTRAP_SERVERS and PACKHORSE_KAFKA_PROPERTIES",
+        ),
+        Check(
+            name="topics", run=doctor.topics, cause="a right is missing", next_step="packhorse topics plan"
+        ),
+        Check(
+            name="registry",
+            run=doctor.registry,
+            cause=away,
+            next_step="start it, or correct PACKHORSE_REGISTRY_URL",
+        ),
+    ]
+    if avro is not None:
+        made.append(
+            Check(
+                name="schema ids",
+                run=lambda: doctor.schema_ids(avro),
+                cause="the folder, the database or the registry can't be read",
+                next_step=f"packhorse schemas check {avro}",
+            )
+        )
+    return made
+
+
+def settings_models() -> list[type[PartSettings]]:
+    """Return the settings models of all parts, by importing each part's settings module."""
+    for part in PARTS_WITH_SETTINGS:
+        if importlib.util.find_spec(f"packhorse.{part}.settings") is not None:
+            importlib.import_module(f"packhorse.{part}.settings")
+    found: list[type[PartSettings]] = []
+    waiting = [PartSettings]
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        if model.section and model.__module__.startswith("packhorse."):
+            found.append(model)
+    return sorted(found, key=lambda model: (model.section, model.__name__))
+
+
+def _settings() -> Sequence[Finding]:
+    return list(judge_settings(settings_models(), os.environ))
+
+
+class _Doctor:
+    """The checks that need a driver, each with its own connections."""
+
+    def __init__(self, settings: DoctorSettings) -> None:
+        self._settings = settings
+
+    def database(self) -> Sequence[Finding]:
+        found = self._database()
+        return [_unset("database", "PACKHORSE_DATABASE_URL")] if found is None else found.findings()
+
+    def broker(self) -> Sequence[Finding]:
+        found = self._broker()
+        if found is None:
+            return [_unset("broker", "PACKHORSE_KAFKA_BOOTSTRAP_SERVERS")]
+        return list(judge_broker(found.broker()))
+
+    def topics(self) -> Sequence[Finding]:
+        database, broker = self._database(), self._broker()
+        if database is None or broker is None:
+            return [skipped("topics", "needs a database and a broker")]
+        try:
+            sources, groups = database.topics()
+            topics = broker.topics(topics_of(sources, groups))
+        except (InfrastructureError, NotReady) as error:
+            return [
+                skipped(
+                    "topics", f"not looked at: {error}", next_step="see the checks of database and broker"
+                )
+            ]
+        return list(judge_topics(sources, groups, topics))
+
+    def registry(self) -> Sequence[Finding]:
+        found = self._registry()
+        if found is None:
+            return [_unset("registry", "PACKHORSE_REGISTRY_URL")]
+        return [ok("registry", f"it answers, with {found.subjects()} subjects")]
+
+    def schema_ids(self, avro: Path) -> Sequence[Finding]:
+        from packhorse.schemas.folder import load_folder
+
+        folder, database, registry = load_folder(avro), self._database(), self._registry()
+        if database is None:
+            return [skipped("schema ids", "needs a database")]
+        known = None if registry is None else registry.has_id
+        return list(judge_schemas(folder, database.schema_ids(), known))
+
+    def _database(self) -> "DatabaseCheck | None":
+        from packhorse.console.doctor.postgres import DatabaseCheck
+
+        settings = self._settings
+        if settings.database_url is None:
+            return None
+        url = settings.database_url.get_secret_value()
+        return DatabaseCheck(url, schema=settings.database_schema, timeout=settings.timeout)
+
+    def _broker(self) -> "BrokerCheck | None":
+        from packhorse.console.doctor.kafka import BrokerCheck
+
+        settings = self._settings
+        if settings.kafka_bootstrap_servers is None:
+            return None
+        return BrokerCheck(
+            settings.kafka_bootstrap_servers,
+            properties=settings.kafka_properties,
+            sasl_password=settings.sasl_password(),
+            timeout=settings.timeout,
+        )
+
+    def _registry(self) -> "RegistryCheck | None":
+        from packhorse.console.doctor.registry import RegistryCheck
+
+        settings = self._settings
+        if settings.registry_url is None:
+            return None
+        password = settings.registry_password
+        return RegistryCheck(
+            settings.registry_url,
+            user=settings.registry_user,
+            password=None if password is None else password.get_secret_value(),
+            timeout=settings.registry_timeout,
+        )
+
+
+def _unset(check: str, variable: str) -> Finding:
+    return skipped(
+        check, f"{variable} is not set", next_step=f"set {variable}; packhorse dev env prints it for `dev`"
+    )

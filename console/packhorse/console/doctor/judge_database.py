@@ -1,0 +1,288 @@
+"""Judge what the database says about itself and about Packhorse's tables. Pure: no I/O, no clock."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from packhorse.console.doctor.findings import Finding, failed, ok, skipped, warning
+
+OLDEST_POSTGRES = 150000
+CLOCK_WARNING = 1.0
+CLOCK_LIMIT = 60.0
+DAYS_WANTED = 3
+LONG_TRANSACTION = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """
+    The server.
+
+    Attributes:
+        version: As server_version_num.
+        standby: It only reads.
+        skew: Its clock minus ours, in seconds.
+        uncertainty: Half of the round trip in which the skew was measured, in seconds.
+        oldest_transaction: Age of the oldest transaction that is open in this database.
+    """
+
+    version: int
+    standby: bool
+    skew: float
+    uncertainty: float
+    oldest_transaction: timedelta | None
+
+
+def judge_server(server: Server) -> Iterator[Finding]:
+    """Yield what is to be said about *server*."""
+    version = f"PostgreSQL {server.version // 10000}.{server.version % 10000}"
+    if server.version < OLDEST_POSTGRES:
+        yield failed(
+            "database version",
+            version,
+            cause="Packhorse needs 15 or later",
+            next_step="upgrade the server, or set PACKHORSE_DATABASE_URL to another",
+        )
+    else:
+        yield ok("database version", version)
+    if server.standby:
+        yield failed(
+            "database role",
+            "a standby that only reads",
+            cause="the relay must read the primary: a standby's snapshot lists no running transactions",
+            next_step="set PACKHORSE_DATABASE_URL to the primary (target_session_attrs=read-write finds it)",
+        )
+    yield _clock(server)
+    yield _transactions(server.oldest_transaction)
+
+
+def _clock(server: Server) -> Finding:
+    found = f"the database's clock is {server.skew:+.3f} s from this machine's (± {server.uncertainty:.3f} s)"
+    distance = max(0.0, abs(server.skew) - server.uncertainty)
+    if distance < CLOCK_WARNING:
+        return ok("clock", found)
+    tell = failed if distance > CLOCK_LIMIT else warning
+    return tell(
+        "clock",
+        found,
+        cause="due times and leases go by the database's clock and are safe; times in logs and message ids are not comparable",
+        next_step="run NTP on both machines",
+    )
+
+
+def _transactions(oldest: timedelta | None) -> Finding:
+    if oldest is None or oldest < LONG_TRANSACTION:
+        return ok("transactions", "none open for long")
+    return warning(
+        "transactions",
+        f"one is open for {_span(oldest)}",
+        cause="its own messages wait until it ends, and the database can't clean up behind it",
+        next_step="look in pg_stat_activity, ORDER BY xact_start, and end it if nobody misses it",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """
+    Packhorse's tables.
+
+    Attributes:
+        pending: Migrations that have not run.
+        sequence_cache: Values that each connection draws ahead from the outbox's sequence.
+        without_trigger: Tables of the outbox without an enabled trigger that refuses changes.
+        partitions_until: Last day with a partition.
+        today: By the database's clock, UTC.
+        default_rows: Whether rows lie in the default partition.
+    """
+
+    current: str | None
+    head: str
+    pending: tuple[str, ...]
+    sequence_cache: int | None = None
+    without_trigger: tuple[str, ...] = ()
+    partitions_until: date | None = None
+    today: date
+    default_rows: bool = False
+
+
+def judge_tables(tables: Tables) -> Iterator[Finding]:
+    """Yield what is to be said about *tables*."""
+    if tables.pending:
+        yield failed(
+            "migrations",
+            f"{tables.current or 'none'} of {tables.head} ran; pending: {', '.join(tables.pending)}",
+            cause="the tables are older than this version of Packhorse, or in another database schema",
+            next_step="packhorse migrate up",
+        )
+    else:
+        yield ok("migrations", f"{tables.current} of {tables.head}")
+    if tables.current is None:
+        yield skipped("outbox", "there are no tables", next_step="packhorse migrate up")
+        return
+    yield _sequence(tables.sequence_cache)
+    yield _triggers(tables.without_trigger)
+    yield _partitions(tables)
+
+
+def _sequence(cache: int | None) -> Finding:
+    if cache == 1:
+        return ok("sequence", "the outbox's sequence has cache 1")
+    found = "the outbox has no sequence" if cache is None else f"the outbox's sequence has cache {cache}"
+    return failed(
+        "sequence",
+        found,
+        cause="connections draw numbers ahead, so messages of one key can be published out of order",
+        next_step="ALTER SEQUENCE of outbox.seq CACHE 1, as the owner of the tables, while no writer runs",
+    )
+
+
+def _triggers(without: tuple[str, ...]) -> Finding:
+    if not without:
+        return ok("triggers", "the outbox refuses UPDATE and DELETE")
+    return failed(
+        "triggers",
+        f"no trigger, or a disabled one, on {', '.join(without)}",
+        cause="a row changed by hand would never be published, and nobody would be told",
+        next_step="ALTER TABLE … ENABLE TRIGGER refuse_change, or make the partition anew by `packhorse migrate up`",
+    )
+
+
+def _partitions(tables: Tables) -> Finding:
+    until = tables.partitions_until
+    ahead = -1 if until is None else (until - tables.today).days
+    found = f"made until {until or 'never'}, {max(ahead, 0)} days ahead"
+    if tables.default_rows:
+        return warning(
+            "partitions",
+            f"rows lie in outbox_default; day partitions {found}",
+            cause="partitions were not made in time; nothing is lost, but these days can't be dropped by partition",
+            next_step="run `packhorse migrate up` daily; move the rows when writers are quiet",
+        )
+    if ahead < DAYS_WANTED:
+        return warning(
+            "partitions",
+            found,
+            cause="soon rows fall into outbox_default; nothing is lost, but these days can't be dropped by partition",
+            next_step="packhorse migrate up (run it daily, it is quick)",
+        )
+    return ok("partitions", found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """
+    The relay's row, as the database sees it.
+
+    Attributes:
+        owned: The lease runs.
+        lease_age: Since the lease ran out, when it does not run.
+        waiting: Whether rows are committed and not published.
+        oldest: Age of the oldest of them.
+        ahead: The horizon or target lies beyond the database's own transaction ids.
+    """
+
+    epoch: int
+    owner: str | None
+    owned: bool
+    lease_age: timedelta | None
+    trouble: str | None
+    trouble_since: datetime | None
+    waiting: bool
+    oldest: timedelta | None
+    ahead: bool
+
+
+def judge_relay(relay: Relay | None) -> Iterator[Finding]:
+    """Yield what is to be said about the relay's row; None when it is missing."""
+    if relay is None:
+        yield failed(
+            "relay",
+            "the row of shard 0 is missing",
+            cause="somebody deleted it; a relay can't start without a horizon",
+            next_step="restore the row from a backup, or ask before inserting one: a new horizon publishes all rows again",
+        )
+        return
+    yield _relay(relay)
+    if relay.ahead:
+        yield failed(
+            "horizon",
+            "the horizon is ahead of the database's transaction ids",
+            cause="the database was restored from a dump or an older backup: new rows would count as published",
+            next_step="stop the relay and see docs/runbooks/relay-does-not-move.md",
+        )
+    else:
+        yield ok("horizon", "not ahead of the database")
+
+
+def _relay(relay: Relay) -> Finding:
+    waits = "no row waits" if not relay.waiting else f"rows wait, the oldest for {_span(relay.oldest)}"
+    owner = relay.owner or "nobody"
+    if relay.trouble is not None:
+        return failed(
+            "relay",
+            f"paused by {owner}: {relay.trouble}; {waits}",
+            cause="the relay tries again by itself with growing delay; nothing is lost",
+            next_step="remove the named cause; packhorse relay status follows it",
+        )
+    if relay.owned:
+        return ok("relay", f"owned by {owner}, epoch {relay.epoch}; {waits}")
+    if not relay.waiting:
+        return ok("relay", "nobody owns it, and no row waits")
+    if relay.epoch == 0:
+        return warning(
+            "relay",
+            f"none has ever run here; {waits}",
+            cause="no relay of ours runs for this database (or Debezium carries its rows)",
+            next_step="packhorse relay run",
+        )
+    return failed(
+        "relay",
+        f"nobody owns it since {_span(relay.lease_age)}; {waits}",
+        cause="the relay is down or can't reach the database",
+        next_step="start it: packhorse relay run; see docs/runbooks/relay-does-not-move.md",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupState:
+    """One group's open inbox rows; `overdue` is how long the oldest due retry waits."""
+
+    group: str
+    quarantined: int
+    overdue: timedelta | None
+
+
+OVERDUE = timedelta(seconds=60)
+
+
+def judge_groups(groups: list[GroupState]) -> Iterator[Finding]:
+    """Yield what is to be said about the groups that work in this database."""
+    if not groups:
+        yield skipped("groups", "no group has open messages in this database")
+    for group in groups:
+        if group.overdue is not None and group.overdue > OVERDUE:
+            yield failed(
+                f"group {group.group}",
+                f"a retry is overdue by {_span(group.overdue)}; {group.quarantined} in quarantine",
+                cause="no processor of the group runs, or it is paused",
+                next_step=f"packhorse processor status --group {group.group}; see docs/runbooks/processor-paused.md",
+            )
+        elif group.quarantined:
+            yield warning(
+                f"group {group.group}",
+                f"{group.quarantined} in quarantine",
+                cause="they wait for a person",
+                next_step=f"packhorse quarantine list --group {group.group}",
+            )
+        else:
+            yield ok(f"group {group.group}", "nothing in quarantine, no retry overdue")
+
+
+def _span(span: timedelta | None) -> str:
+    if span is None:
+        return "unknown"
+    seconds = int(span.total_seconds())
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{max(seconds, 0)} s"

@@ -1,0 +1,142 @@
+"""The doctor's look at the database: one short connection, every question bounded."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+from psycopg.sql import SQL, Identifier
+
+from packhorse.console.doctor import sql
+from packhorse.console.doctor.findings import Finding, failed, ok
+from packhorse.console.doctor.judge_database import (
+    GroupState,
+    Relay,
+    Server,
+    Tables,
+    judge_groups,
+    judge_relay,
+    judge_server,
+    judge_tables,
+)
+from packhorse.console.postgres import connected, translated
+from packhorse.core.clock import SYSTEM_CLOCK, Clock
+from packhorse.core.errors import PackhorseError
+from packhorse.producer import migrate
+
+
+class DatabaseCheck:
+    """
+    Look at one database.
+
+    Args:
+        url: libpq URL; may hold a password, which is never repeated.
+        schema: Database schema of Packhorse's tables.
+        timeout: Seconds for the connection and for each question.
+    """
+
+    def __init__(self, url: str, *, schema: str, timeout: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._url = url
+        self._schema = schema
+        self._timeout = timeout
+        self._clock = clock
+
+    def findings(self) -> Sequence[Finding]:
+        """
+        Return what there is to say about server, tables, relay and groups.
+
+        Raises:
+            SettingsError: The URL is no connection string.
+            DatabaseUnavailable: The database does not answer.
+        """
+        with self._opened() as connection:
+            where = f"{connection.info.host}:{connection.info.port}/{connection.info.dbname}"
+            found = [ok("database", f"{where} answers, as role {connection.info.user}")]
+            found += judge_server(self._server(connection))
+            tables = self._tables(connection)
+            found += judge_tables(tables)
+            if tables.current is not None:
+                for name, look in (("relay", self._relay), ("groups", self._groups)):
+                    found += self._guarded(name, look, connection)
+        return found
+
+    def topics(self) -> tuple[list[str], list[tuple[str, str, int]]]:
+        """
+        Return the topics of registered schemas, and the groups with the topics and partitions that they read.
+
+        Raises:
+            NotReady: A table or right is missing.
+            DatabaseUnavailable: The database does not answer.
+        """
+        with self._opened() as connection:
+            sources = [row["topic"] for row in self._all(connection, sql.SOURCES)]
+            rows = self._all(connection, sql.WATERMARKS)
+        return sources, [(row["group"], row["topic"], row["partitions"]) for row in rows]
+
+    def schema_ids(self) -> dict[tuple[str, int], tuple[str, int]]:
+        """
+        Return fingerprint and id of each registered subject and version.
+
+        Raises:
+            NotReady: A table or right is missing.
+            DatabaseUnavailable: The database does not answer.
+        """
+        with self._opened() as connection:
+            rows = self._all(connection, sql.SCHEMA_IDS)
+        return {(row["subject"], row["version"]): (row["fingerprint"], row["schema_id"]) for row in rows}
+
+    @contextmanager
+    def _opened(self) -> Iterator[psycopg.Connection[Any]]:
+        with connected(self._url, timeout=self._timeout) as connection:
+            where = f"{connection.info.host}:{connection.info.port}"
+            with translated(where, self._schema):
+                connection.execute(
+                    "SELECT set_config('statement_timeout', %s, false)", [f"{int(self._timeout * 1000)}ms"]
+                )
+                yield connection
+
+    def _guarded(self, name: str, look: Any, connection: psycopg.Connection[Any]) -> Sequence[Finding]:
+        try:
+            with translated(f"{connection.info.host}:{connection.info.port}", self._schema):
+                return list(look(connection))
+        except PackhorseError as error:
+            return [failed(name, str(error), cause="see there", next_step="packhorse migrate status")]
+
+    def _server(self, connection: psycopg.Connection[Any]) -> Server:
+        row = self._all(connection, sql.SERVER)[0]
+        before = self._clock.now()
+        theirs = self._all(connection, sql.CLOCK)[0]["now"]
+        after = self._clock.now()
+        half = (after - before) / 2
+        skew = (theirs - (before + half)).total_seconds()
+        return Server(**row, skew=skew, uncertainty=half.total_seconds())
+
+    def _tables(self, connection: psycopg.Connection[Any]) -> Tables:
+        status = migrate.status(self._url, self._schema)
+        known: dict[str, Any] = {
+            "current": status.current,
+            "head": status.head,
+            "pending": status.pending,
+            "partitions_until": status.partitions_until,
+            "default_rows": status.default_rows,
+        }
+        if status.current is None:
+            return Tables(**known, today=self._clock.now().date())
+        outbox = self._all(connection, sql.OUTBOX, {"outbox": f'"{self._schema}".outbox'})[0]
+        outbox["without_trigger"] = tuple(outbox["without_trigger"])
+        return Tables(**known, **outbox)
+
+    def _relay(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        rows = self._all(connection, sql.RELAY)
+        return judge_relay(Relay(**rows[0]) if rows else None)
+
+    def _groups(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        return judge_groups([GroupState(**row) for row in self._all(connection, sql.GROUPS)])
+
+    def _all(
+        self, connection: psycopg.Connection[Any], statement: str, values: dict[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        query = SQL(statement).format(schema=Identifier(self._schema))
+        with connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(query, values).fetchall()

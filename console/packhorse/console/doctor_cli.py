@@ -1,0 +1,66 @@
+"""`packhorse doctor`: check everything that Packhorse stands on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from packhorse.console import options
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red"), "skipped": ("–", "dim")}
+
+
+@app.command()
+def doctor(
+    avro: Annotated[
+        Path | None,
+        typer.Option(
+            "--avro", metavar="FOLDER", help="Check that the schemas of this folder are registered."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    database_url: options.Url = None,
+    database_schema: options.Schema = None,
+    kafka_bootstrap_servers: options.Broker = None,
+    registry_url: options.Registry = None,
+) -> None:
+    """
+    Check database, tables, relay, broker, topics, registry and settings; each failure with its cause and the next step.
+
+    Nothing is changed. Every check is bounded in time (PACKHORSE_CONSOLE_TIMEOUT, 5 s for one question), and one that fails
+    hides none of the others. What is not set is skipped. Exit code 1 when a check failed; warnings do not fail.
+
+    [bold]Example[/]
+      packhorse doctor
+      packhorse doctor --avro schemas/avro --json
+    """
+    from packhorse.console.doctor.compose import checks
+    from packhorse.console.doctor.findings import all_well
+    from packhorse.console.doctor.runner import run_checks
+    from packhorse.console.output import json_text, said, sheet, terminal
+    from packhorse.console.settings import DoctorSettings
+
+    settings = DoctorSettings.load(
+        {
+            "database_url": database_url,
+            "database_schema": database_schema,
+            "kafka_bootstrap_servers": kafka_bootstrap_servers,
+            "registry_url": registry_url,
+        }
+    )
+    found = run_checks(checks(settings, avro=avro), seconds=4 * settings.timeout)
+    well = all_well(found)
+    if as_json:
+        typer.echo(json_text({"well": well, "checks": found}))
+    else:
+        width = max(len(finding.check) for finding in found)
+        for finding in found:
+            mark, style = _MARKS[finding.verdict.value]
+            lines = [(f"{mark} {finding.check:<{width}}", said(finding.found, style))]
+            pairs = (("  why", finding.cause), ("  next", finding.next_step))
+            lines += [(f"{label:<{width + 2}}", said(text)) for label, text in pairs if text is not None]
+            terminal().print(sheet(lines))
+    if not well:
+        raise typer.Exit(1)
