@@ -1,9 +1,5 @@
 """Make text from elsewhere safe to show: whatever a header or an error holds, a terminal only prints it."""
 
-import unicodedata
-
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-
 
 def inert(text: str, *, limit: int | None = None) -> str:
     r"""
@@ -20,13 +16,13 @@ def inert(text: str, *, limit: int | None = None) -> str:
     '0123456…'
     """
     shown = text if limit is None or len(text) <= limit else text[: max(limit - 1, 0)] + "…"
-    if shown.isascii() and shown.isprintable():
+    if shown.isprintable():
         return shown
     return "".join(_escaped(character) for character in shown)
 
 
 def _escaped(character: str) -> str:
-    if unicodedata.category(character) not in _UNSAFE:
+    if character.isprintable():
         return character
     code = ord(character)
     if code < 0x100:

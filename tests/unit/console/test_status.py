@@ -1,0 +1,134 @@
+"""One answer from facts: what is known, what is not, and in which words."""
+
+import pytest
+from tests.support.console_facts import NOON, act, facts, inbox_row, outbox_row, quarantined
+
+from packhorse.console.facts import Facts, InboxRow, Outcome, Place, QuarantinedMessage, State
+from packhorse.console.status import (
+    NOT_ASKED,
+    NOT_NEEDED,
+    Published,
+    Redrive,
+    Search,
+    redrive_of,
+    status_of,
+)
+
+PLACE = Place(topic="airline.aircraft", partition=1, offset=5)
+
+
+@pytest.mark.case("X-01")
+def test_an_id_that_nothing_knows_is_unknown_and_not_pending() -> None:
+    """Fails when a missing outbox row is taken for "not yet published"."""
+    status = status_of(facts(), NOT_ASKED)
+    assert not status.known
+    assert status.standing.startswith("unknown:")
+    assert status.published is Published.UNKNOWN
+
+
+@pytest.mark.case("X-01")
+def test_a_recorded_message_that_waits_is_known_and_not_yet_published() -> None:
+    """Fails when a row that the horizon is not past counts as unknown or as published."""
+    status = status_of(facts(recorded=outbox_row()), NOT_ASKED)
+    assert status.known
+    assert (status.standing, status.published) == ("recorded, not yet published", Published.NOT_YET)
+
+
+@pytest.mark.parametrize(
+    ("known", "search", "published", "why"),
+    [
+        (facts(recorded=outbox_row(published=True)), NOT_ASKED, Published.YES, "horizon is past it"),
+        (facts(recorded=outbox_row(published=None)), NOT_ASKED, Published.UNKNOWN, "no row of a relay"),
+        (facts(recorded=outbox_row(relay_ran=False)), NOT_ASKED, Published.NOT_YET, "no relay has run"),
+        (
+            facts(recorded=outbox_row()),
+            Search(place=PLACE, said="found"),
+            Published.YES,
+            "airline.aircraft/1/5",
+        ),
+        (facts(inbox=(inbox_row(),)), NOT_NEEDED, Published.YES, "airline.aircraft/2/1234"),
+        (facts(quarantined=(quarantined(),)), NOT_NEEDED, Published.YES, "airline.aircraft/2/1234"),
+        (facts(acts=(act(),)), NOT_NEEDED, Published.UNKNOWN, "did not record it"),
+    ],
+)
+def test_published_says_what_it_rests_on(
+    known: Facts, search: Search, published: Published, why: str
+) -> None:
+    status = status_of(known, search)
+    assert status.known
+    assert status.published is published
+    assert why in status.published_why
+
+
+@pytest.mark.parametrize(
+    ("inbox", "held", "standing"),
+    [
+        (inbox_row(), None, "done"),
+        (inbox_row(outcome=Outcome.SKIPPED), None, "skipped"),
+        (inbox_row(outcome=Outcome.RETRY, attempt=3, due_at=NOON), None, "retry: attempt 3 is next, see due"),
+        (inbox_row(outcome=Outcome.QUARANTINE, reason="permanent"), quarantined(), "quarantine: permanent"),
+        (None, quarantined(), "quarantine"),
+        (
+            inbox_row(outcome=Outcome.RETRY),
+            quarantined(state=State.REDRIVEN, redrives=1),
+            "redrive asked: a running processor of the group sends it",
+        ),
+        (
+            inbox_row(outcome=Outcome.RETRY),
+            quarantined(state=State.REDRIVEN, redrives=1, redrive_sent_at=NOON),
+            "redrive sent: no outcome yet",
+        ),
+        (
+            inbox_row(),
+            quarantined(state=State.REDRIVEN, redrives=1, redrive_sent_at=NOON),
+            "done, after a redrive",
+        ),
+        (
+            inbox_row(outcome=Outcome.QUARANTINE, reason="permanent"),
+            quarantined(redrives=1),
+            "quarantine again, after a redrive: permanent",
+        ),
+    ],
+)
+def test_a_group_stands_where_its_rows_say(
+    inbox: InboxRow | None, held: QuarantinedMessage | None, standing: str
+) -> None:
+    known = facts(inbox=() if inbox is None else (inbox,), quarantined=() if held is None else (held,))
+    status = status_of(known, NOT_NEEDED)
+    assert [group.standing for group in status.groups] == [standing]
+    assert status.standing == f"figures: {standing}"
+
+
+@pytest.mark.case("O-07")
+@pytest.mark.parametrize(
+    ("held", "inbox", "step"),
+    [
+        (quarantined(), inbox_row(outcome=Outcome.QUARANTINE), Redrive.NONE),
+        (quarantined(state=State.REDRIVEN, redrives=1), inbox_row(outcome=Outcome.RETRY), Redrive.ASKED),
+        (
+            quarantined(state=State.REDRIVEN, redrives=1, redrive_sent_at=NOON),
+            inbox_row(outcome=Outcome.RETRY),
+            Redrive.SENT,
+        ),
+        (
+            quarantined(state=State.REDRIVEN, redrives=1, redrive_sent_at=NOON),
+            inbox_row(outcome=Outcome.SKIPPED),
+            Redrive.PROVED,
+        ),
+        (quarantined(redrives=1), inbox_row(outcome=Outcome.QUARANTINE), Redrive.PROVED),
+    ],
+)
+def test_asked_sent_and_proved_are_three_things(
+    held: QuarantinedMessage, inbox: InboxRow, step: Redrive
+) -> None:
+    """Fails when an order, or a copy on its way, is shown as a result."""
+    assert redrive_of(held, inbox) is step
+
+
+def test_every_group_is_told_apart() -> None:
+    known = facts(inbox=(inbox_row(), inbox_row(group="billing", outcome=Outcome.RETRY)))
+    status = status_of(known, NOT_NEEDED)
+    assert [(group.group, group.standing) for group in status.groups] == [
+        ("billing", "retry: attempt 1 is next"),
+        ("figures", "done"),
+    ]
