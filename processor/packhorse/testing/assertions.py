@@ -106,4 +106,4 @@ def _named(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _told(one: Emitted[M]) -> str:
-    return f"key={one.key!r}: {'tombstone' if one.message is None else one.message!r}"
+    return f"key={one.key!r}: {'a tombstone' if one.message is None else repr(one.message)}"

@@ -1,9 +1,12 @@
 """`packhorse migrate`: make the tables, say how they stand, print the SQL."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from packhorse.producer.migrate import MigrationStatus
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -79,27 +82,16 @@ def sql(
     from packhorse.producer.settings import SqlSettings
 
     settings = SqlSettings.load({"database_schema": database_schema})
-    roles = [tuple(item.partition("=")[::2]) for item in grants or []]
-    typer.echo(migrate.sql(settings.database_schema, today=SYSTEM_CLOCK.now().date(), roles=roles), nl=False)  # type: ignore[arg-type]
+    pairs = [item.partition("=") for item in grants or []]
+    roles = [(purpose, role) for purpose, _, role in pairs]
+    typer.echo(migrate.sql(settings.database_schema, today=SYSTEM_CLOCK.now().date(), roles=roles), nl=False)
 
 
-def _print(found: object, as_json: bool) -> None:
-    from packhorse.producer.migrate import MigrationStatus
-
-    assert isinstance(found, MigrationStatus)
-    until = found.partitions_until.isoformat() if found.partitions_until else None
+def _print(found: "MigrationStatus", as_json: bool) -> None:
     if as_json:
-        values = {
-            "schema": found.schema,
-            "current": found.current,
-            "head": found.head,
-            "pending": list(found.pending),
-            "partitions_until": until,
-            "default_rows": found.default_rows,
-            "ready": found.ready,
-        }
-        typer.echo(json.dumps(values))
+        typer.echo(json.dumps(found.as_json()))
         return
+    until = found.partitions_until.isoformat() if found.partitions_until else None
     typer.echo(f"database schema  {found.schema}")
     typer.echo(f"migrations       {found.current or 'none'} of {found.head}")
     typer.echo(f"pending          {', '.join(found.pending) or 'none'}")

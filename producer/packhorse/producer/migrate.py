@@ -38,6 +38,18 @@ class MigrationStatus:
         """Return True when nothing is pending."""
         return self.current is not None and not self.pending
 
+    def as_json(self) -> dict[str, object]:
+        """Return all of it as values that JSON has."""
+        return {
+            "schema": self.schema,
+            "current": self.current,
+            "head": self.head,
+            "pending": list(self.pending),
+            "partitions_until": self.partitions_until.isoformat() if self.partitions_until else None,
+            "default_rows": self.default_rows,
+            "ready": self.ready,
+        }
+
 
 def upgrade(url: str, schema: str = "packhorse", *, days_ahead: int = DAYS_AHEAD) -> MigrationStatus:
     """

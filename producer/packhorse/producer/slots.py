@@ -18,7 +18,7 @@ def slot_of(key: str) -> int:
     >>> slot_of("N14228")
     366
     """
-    return crc32(key.encode()) % SLOTS
+    return crc32(key.encode(errors="surrogatepass")) % SLOTS
 
 
 def slots_of(keys: Iterable[str | None]) -> list[int]:
