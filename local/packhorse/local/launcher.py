@@ -125,6 +125,8 @@ class Launcher:
         self._guard.stdin.close()
         self._guard.wait()
         self._reader.join()
+        if self._guard.stdout is not None:
+            self._guard.stdout.close()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._changed:

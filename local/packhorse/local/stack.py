@@ -90,7 +90,8 @@ class Stack:
         )
         self._factories: dict[str, Factory] = {}
         self._launcher: Launcher | None = None
-        self._guarding = threading.RLock()
+        self._starting = threading.Lock()
+        self._guarding = threading.Lock()  # the state file; never held while a service starts
         self._cancelled = threading.Event()
 
     # -- what it knows ------------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ class Stack:
     def start(self, service: str) -> None:
         """Start one service again on its port and data, and wait until it answers; nothing when it runs."""
         self._make_folder()
-        with self._guarding:
+        with self._starting:
             if service in self._forget_the_dead_of(load(self.folder)).processes:
                 return
             self._bring_up([service], hold=True)
