@@ -1,5 +1,6 @@
 """Decode payloads into message classes, whatever version of the schema they were written with."""
 
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Protocol, TypeVar, cast
 
@@ -63,6 +64,15 @@ class BodyReader:
             ) from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """A payload without a message class: records are dicts, enums texts; `redaction.masked` makes it fit to be shown."""
+
+    schema_id: int
+    schema: Schema
+    value: Any = field(repr=False)
+
+
 class Decoder:
     """
     Decode payloads; keeps what it learned of a schema id for ever, since ids never change their schema.
@@ -73,6 +83,7 @@ class Decoder:
     def __init__(self, source: SchemaSource) -> None:
         self._source = source
         self._readers: dict[tuple[int, type], BodyReader] = {}
+        self._plain: dict[int, tuple[Schema, BodyReader]] = {}
 
     def decode(self, payload: bytes, cls: type[M]) -> M:
         """
@@ -89,6 +100,20 @@ class Decoder:
         if reader is None:
             reader = self._readers[schema_id, cls] = self._reader(schema_id, cls)
         return cast("M", reader.read(body))
+
+    def plain(self, payload: bytes) -> Plain:
+        """
+        Return *payload* as its writer's schema tells it, for eyes and not for handlers; no message class is needed.
+
+        Raises:
+            Undecodable, UnknownSchema, RegistryUnavailable: As `decode` says.
+        """
+        schema_id, body = split(payload)
+        if schema_id not in self._plain:
+            writer = _parsed(self._source.schema_of(schema_id), schema_id)
+            self._plain[schema_id] = (writer, BodyReader(writer, Resolver(writer, writer, None).root()))
+        writer, reader = self._plain[schema_id]
+        return Plain(schema_id=schema_id, schema=writer, value=reader.read(body))
 
     def _reader(self, schema_id: int, cls: type[M]) -> BodyReader:
         codec = codec_of(cls)

@@ -111,6 +111,7 @@ def load_folder(path: Path) -> Folder:
     Read all schemas below *path*.
 
     Raises:
+        SettingsError: *path* is no folder, or has no schema in it.
         SchemaError: A file is no schema, has the wrong name or place, or refers to what is not there; names the file.
     """
     files = _files(path)
@@ -123,7 +124,7 @@ def load_folder(path: Path) -> Folder:
 
 def _files(root: Path) -> dict[str, dict[int, Path]]:
     if not root.is_dir():
-        raise SchemaError(f"{root} is no folder; name the folder with <subject>/v<N>.avsc in it")
+        raise SettingsError(f"avro_dir {root} is no folder; name the one with <subject>/v<N>.avsc in it")
     found: dict[str, dict[int, Path]] = {}
     for file in sorted(root.rglob("*.avsc")):
         match = _FILE.fullmatch(file.name)
@@ -131,7 +132,9 @@ def _files(root: Path) -> dict[str, dict[int, Path]]:
             raise SchemaError(f"{file}: the place of a schema is {root}/<subject>/v<N>.avsc; move it there")
         found.setdefault(file.parent.name, {})[int(match[1])] = file
     if not found:
-        raise SchemaError(f"{root} has no <subject>/v<N>.avsc in it; write the first, or name another folder")
+        raise SettingsError(
+            f"avro_dir {root} has no <subject>/v<N>.avsc in it; write the first, or name another folder"
+        )
     for subject, versions in found.items():
         missing = sorted(set(range(1, max(versions) + 1)) - set(versions))
         if missing:

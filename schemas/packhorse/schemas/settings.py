@@ -89,6 +89,18 @@ class PartSettings(BaseSettings):
         middle = "" if field in cls.shared or not cls.section else f"{cls.section.upper()}_"
         return f"{PREFIX}{middle}{field.upper()}"
 
+    def secrets(self) -> frozenset[str]:
+        """Return the secret values in these settings, for logs and error texts to leave out."""
+        found: set[str] = set()
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            inner = value if isinstance(value, Mapping) else {field: value}
+            for name, item in inner.items():
+                found |= secrets_of(
+                    name, item.get_secret_value() if isinstance(item, SecretStr) else str(item)
+                )
+        return frozenset(found)
+
 
 def _read_file(env: Mapping[str, str], file: Path | None) -> Mapping[str, Any]:
     named = file or (Path(env[f"{PREFIX}CONFIG"]) if env.get(f"{PREFIX}CONFIG") else None)

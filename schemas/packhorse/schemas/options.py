@@ -1,0 +1,32 @@
+"""Settings of `packhorse schemas`."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from packhorse.schemas.compatibility import Direction
+from packhorse.schemas.settings import DatabaseSettings, PartSettings, RegistrySettings
+
+
+class SchemasSettings(PartSettings):
+    """
+    Say where an application's schemas are.
+
+    Attributes:
+        avro_dir: Folder of `<subject>/v<N>.avsc`.
+        messages_file: Python file that `generate` writes.
+        compatibility: Which way versions of a subject must be readable.
+    """
+
+    section: ClassVar[str] = "schemas"
+
+    avro_dir: Path = Path("schemas/avro")
+    messages_file: Path | None = None
+    compatibility: Direction = Direction.BACKWARD
+
+
+class RegisterSettings(SchemasSettings, DatabaseSettings, RegistrySettings):
+    """Say besides which registry and which database get the schemas."""
+
+
+class ListSettings(SchemasSettings, DatabaseSettings):
+    """Say besides which database holds the ids."""
