@@ -50,7 +50,8 @@ def doctor(
             "registry_url": registry_url,
         }
     )
-    found = run_checks(checks(settings, avro=avro), seconds=4 * settings.timeout)
+    made = run_checks(checks(settings, avro=avro), seconds=4 * settings.timeout)
+    found = [finding.without(settings.secrets()) for finding in made]
     well = all_well(found)
     if as_json:
         typer.echo(json_text({"well": well, "checks": found}))

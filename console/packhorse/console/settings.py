@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
-from packhorse.schemas.settings import KafkaProperties, PartSettings
+from packhorse.schemas.settings import KafkaProperties, PartSettings, RegistrySettings
 
 
 def _namespace(value: str | None) -> str | None:
@@ -59,6 +59,17 @@ class DoctorSettings(PartSettings):
     timeout: float = Field(default=5.0, ge=1, le=60)
     search_records: int = Field(default=10_000, ge=1, le=1_000_000)
     search_seconds: float = Field(default=5.0, gt=0, le=300)
+
+    def registry(self) -> RegistrySettings | None:
+        """Return the registry's settings; None when it is not set."""
+        if self.registry_url is None:
+            return None
+        return RegistrySettings(
+            registry_url=self.registry_url,
+            registry_user=self.registry_user,
+            registry_password=self.registry_password,
+            registry_timeout=self.registry_timeout,
+        )
 
     def sasl_password(self) -> str | None:
         """Return the password for SASL in clear, for the client alone."""

@@ -12,13 +12,13 @@ from packhorse.console.doctor.judge_schemas import judge_schemas
 from packhorse.console.doctor.judge_settings import judge_settings
 from packhorse.console.doctor.runner import Check
 from packhorse.console.settings import DoctorSettings
-from packhorse.core.errors import InfrastructureError, NotReady
+from packhorse.core.errors import InfrastructureError, NotReady, UnknownSchema
 from packhorse.schemas.settings import PartSettings
 
 if TYPE_CHECKING:
     from packhorse.console.doctor.kafka import BrokerCheck
     from packhorse.console.doctor.postgres import DatabaseCheck
-    from packhorse.console.doctor.registry import RegistryCheck
+    from packhorse.schemas.registry import Registry
 
 PARTS_WITH_SETTINGS = ("producer", "relay", "processor", "console")
 
@@ -119,19 +119,25 @@ class _Doctor:
         return list(judge_topics(sources, groups, topics))
 
     def registry(self) -> Sequence[Finding]:
-        found = self._registry()
-        if found is None:
+        registry = self._settings.registry()
+        if registry is None:
             return [_unset("registry", "PACKHORSE_REGISTRY_URL")]
-        return [ok("registry", f"it answers, with {found.subjects()} subjects")]
+        from packhorse.schemas.registry import Registry
+
+        with Registry(registry) as asked:
+            return [ok("registry", f"it answers, with {len(asked.subjects())} subjects")]
 
     def schema_ids(self, avro: Path) -> Sequence[Finding]:
         from packhorse.schemas.folder import load_folder
+        from packhorse.schemas.registry import Registry
 
-        folder, database, registry = load_folder(avro), self._database(), self._registry()
+        folder, database, registry = load_folder(avro), self._database(), self._settings.registry()
         if database is None:
             return [skipped("schema ids", "needs a database")]
-        known = None if registry is None else registry.has_id
-        return list(judge_schemas(folder, database.schema_ids(), known))
+        if registry is None:
+            return list(judge_schemas(folder, database.schema_ids(), None))
+        with Registry(registry) as asked:
+            return list(judge_schemas(folder, database.schema_ids(), lambda number: _knows(asked, number)))
 
     def _database(self) -> "DatabaseCheck | None":
         from packhorse.console.doctor.postgres import DatabaseCheck
@@ -155,19 +161,13 @@ class _Doctor:
             timeout=settings.timeout,
         )
 
-    def _registry(self) -> "RegistryCheck | None":
-        from packhorse.console.doctor.registry import RegistryCheck
 
-        settings = self._settings
-        if settings.registry_url is None:
-            return None
-        password = settings.registry_password
-        return RegistryCheck(
-            settings.registry_url,
-            user=settings.registry_user,
-            password=None if password is None else password.get_secret_value(),
-            timeout=settings.registry_timeout,
-        )
+def _knows(registry: "Registry", schema_id: int) -> bool:
+    try:
+        registry.schema_of(schema_id)
+    except UnknownSchema:
+        return False
+    return True
 
 
 def _unset(check: str, variable: str) -> Finding:

@@ -1,8 +1,10 @@
 """What a check of `packhorse doctor` says: a verdict, what was found, why that matters, and what to do next."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from packhorse.core.redaction import without_secrets
 
 
 class Verdict(StrEnum):
@@ -31,6 +33,16 @@ class Finding:
     found: str
     cause: str | None = None
     next_step: str | None = None
+
+    def without(self, secrets: Iterable[str]) -> "Finding":
+        """Return the finding with each of *secrets* blanked out, wherever a driver has quoted it."""
+        known = list(secrets)
+        return replace(
+            self,
+            found=without_secrets(self.found, known),
+            cause=self.cause and without_secrets(self.cause, known),
+            next_step=self.next_step and without_secrets(self.next_step, known),
+        )
 
 
 def ok(check: str, found: str) -> Finding:
