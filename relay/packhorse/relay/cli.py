@@ -1,0 +1,100 @@
+"""`packhorse relay`: run the relay, say how it stands."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Carry outbox rows to their topics.",
+)
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url", help="Where the database is, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        "--database-schema", help="Database schema of the tables. [dim]PACKHORSE_DATABASE_SCHEMA[/]"
+    ),
+]
+Servers = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-bootstrap-servers", help="host:port of the broker. [dim]PACKHORSE_KAFKA_BOOTSTRAP_SERVERS[/]"
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", help="First part of the topics' names. [dim]PACKHORSE_NAMESPACE[/]"),
+]
+
+
+@app.command()
+def run(
+    database_url: Url = None,
+    database_schema: Schema = None,
+    kafka_bootstrap_servers: Servers = None,
+    namespace: Namespace = None,
+) -> None:
+    """
+    Carry rows until SIGTERM or Ctrl-C; a second one leaves at once.
+
+    Run two or more: one owns the shard, the others wait and take over when its lease ends.
+
+    [bold]Example[/]: packhorse relay run --namespace airline
+    """
+    from packhorse.relay.daemon import run as run_daemon
+    from packhorse.relay.settings import RelaySettings
+
+    run_daemon(
+        RelaySettings.load(
+            {
+                "database_url": database_url,
+                "database_schema": database_schema,
+                "kafka_bootstrap_servers": kafka_bootstrap_servers,
+                "namespace": namespace,
+            }
+        )
+    )
+
+
+@app.command()
+def status(
+    database_url: Url = None,
+    database_schema: Schema = None,
+    sample: Annotated[
+        float, typer.Option(min=0, max=60, help="Seconds between two looks, for the rate; 0: one look.")
+    ] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """
+    Say who owns the shard, how far the outbox is published, what waits, and what is wrong; exit 1 when something is.
+
+    [bold]Example[/]: packhorse relay status --json
+    """
+    import json
+    import threading
+
+    from packhorse.relay.postgres.status import read_status
+    from packhorse.relay.settings import StatusSettings
+
+    settings = StatusSettings.load({"database_url": database_url, "database_schema": database_schema})
+    found = read_status(
+        settings.database_url.get_secret_value(),
+        settings.database_schema,
+        pause=threading.Event().wait if sample else None,
+        sample=sample,
+    )
+    if as_json:
+        typer.echo(json.dumps(found.as_dict()))
+    else:
+        for name, text in found.lines():
+            typer.echo(f"{name:<10} {text}")
+    if not found.healthy:
+        raise typer.Exit(1)

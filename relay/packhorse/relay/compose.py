@@ -1,0 +1,96 @@
+"""Put a relay together from its settings: the real database, the real broker, the machine's clock."""
+
+import os
+import socket
+
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.core.kafka_properties import Property, merged
+from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
+from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
+from packhorse.relay.lease import LeaseKeeper
+from packhorse.relay.model import Policy
+from packhorse.relay.ports import Probe
+from packhorse.relay.postgres.connection import Reach
+from packhorse.relay.postgres.lease import PostgresLease
+from packhorse.relay.postgres.outbox import PostgresOutbox
+from packhorse.relay.settings import RelaySettings
+from packhorse.relay.shell import Relay
+
+
+def owner_name() -> str:
+    """Return how people find this process: machine and process id."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def kafka_properties(settings: RelaySettings) -> dict[str, Property]:
+    """
+    Return the client's configuration.
+
+    Raises:
+        SettingsError: The user's properties would break a promise; names them.
+    """
+    password = settings.kafka_sasl_password
+    return merged(
+        {**DEFAULTS, **settings.kafka_properties},
+        OURS,
+        bootstrap_servers=settings.kafka_bootstrap_servers,
+        sasl_password=None if password is None else password.get_secret_value(),
+        part="relay",
+    )
+
+
+def policy(settings: RelaySettings) -> Policy:
+    """Return the core's policy."""
+    return Policy(
+        batch_rows=settings.batch_rows,
+        poll=settings.poll,
+        idle_poll=settings.idle_poll,
+        stop_within=settings.stop_within,
+    )
+
+
+class Composed:
+    """A relay and what it holds open."""
+
+    def __init__(
+        self, settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: Probe | None = None
+    ) -> None:
+        """
+        Check the tables, connect nothing else yet.
+
+        Raises:
+            NotReady: A table is missing.
+            DatabaseUnavailable: The database does not answer at the start.
+            SettingsError: A client property is refused.
+        """
+        url, schema = settings.database_url.get_secret_value(), settings.database_schema
+        properties = kafka_properties(settings)
+        self.outbox = PostgresOutbox(
+            url, schema, batch_rows=settings.batch_rows, reach=Reach(answer=settings.database_timeout)
+        )
+        self.outbox.check_ready()
+        self.broker = KafkaBroker(properties, namespace=settings.namespace, clock=SYSTEM_CLOCK)
+        self.keeper = LeaseKeeper(
+            PostgresLease(url, schema, lease=settings.lease),
+            lease=settings.lease,
+            clock=SYSTEM_CLOCK,
+            halt=self.broker.halt,
+        )
+        self.relay = Relay(
+            outbox=self.outbox,
+            broker=self.broker,
+            keeper=self.keeper,
+            policy=policy(settings),
+            owner=owner_name(),
+            lease=settings.lease,
+            clock=SYSTEM_CLOCK,
+            chance=SYSTEM_CHANCE,
+            telemetry=telemetry,
+            probe=probe,
+        )
+
+    def close(self) -> None:
+        """Close all three; rows still on their way are dropped and go again from the table's position."""
+        self.keeper.close()
+        self.broker.close()
+        self.outbox.close()

@@ -1,0 +1,42 @@
+"""The relay as a process: logs, signals, leaving."""
+
+import os
+import signal
+from types import FrameType
+
+from packhorse.core import logs
+from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
+from packhorse.relay.compose import Composed
+from packhorse.relay.ports import Probe
+from packhorse.relay.settings import RelaySettings
+
+_log = logs.logger("relay")
+
+
+def run(settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: Probe | None = None) -> None:
+    """
+    Run a relay until SIGTERM or SIGINT; a second signal leaves at once, without a save.
+
+    Raises:
+        NotReady, SettingsError, DatabaseUnavailable: As `Composed`, before anything is sent.
+    """
+    logs.set_up()
+    composed = Composed(settings, telemetry=telemetry, probe=probe)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, _leave)
+        _log.info("stopping", signal=signal.Signals(number).name)
+        composed.relay.stop()
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, stop)
+    try:
+        composed.relay.run()
+    finally:
+        composed.close()
+    _log.info("stopped")
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)

@@ -1,0 +1,251 @@
+"""The topics through librdkafka: the port `Broker`."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported at run time
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from packhorse.core.clock import Clock
+from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError, SettingsError
+from packhorse.core.kafka_properties import Property
+from packhorse.core.naming import topic_name
+from packhorse.relay.model import (
+    AGGREGATEID,
+    AGGREGATETYPE,
+    CREATED_MS,
+    FIRST_HEADER,
+    ID,
+    PAYLOAD,
+    SEQ,
+    Fault,
+    Row,
+)
+from packhorse.relay.ports import Failed, Handed
+from packhorse.relay.records import HEADER_NAMES, headers_of
+
+OURS: Mapping[str, Property] = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "max.in.flight.requests.per.connection": 5,
+    "enable.gapless.guarantee": True,
+    "message.timeout.ms": 0,
+    "partitioner": "murmur2_random",
+    "delivery.report.only.error": True,
+}
+"""What order and "nothing lost" rest on; nobody may set them otherwise."""
+
+DEFAULTS: Mapping[str, Property] = {
+    "compression.type": "lz4",
+    "linger.ms": 2,
+    "queue.buffering.max.messages": 100_000,
+    "queue.buffering.max.kbytes": 65_536,
+    "message.max.bytes": 100_000_000,
+    "client.id": "packhorse-relay",
+}
+"""What a user may set otherwise."""
+
+_CHUNK = 500
+_ROOM = 0.1
+_ASK_WITHIN = 10.0
+_OVERHEAD = 256
+"""Bytes of a record and its batch beside key, value and headers, at most."""
+_LARGEST_HEADERS = 64 * 1024
+
+_NO_BLAME = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL})  # noqa: SLF001 the client's own public codes are spelled so
+
+_Report = tuple[KafkaError, Row, Any]
+
+
+class _Topic(NamedTuple):
+    name: str
+    limit: int
+
+    @property
+    def surely_fits(self) -> int:
+        """Return the payload size up to which nobody need count headers."""
+        return self.limit - _LARGEST_HEADERS
+
+
+def _size(row: Row) -> int:
+    """Return about how many bytes the record of *row* takes, rather too many than too few."""
+    texts = [text for text in (row[AGGREGATEID], *row[FIRST_HEADER:]) if text is not None]
+    names = sum(len(name) + 8 for name in HEADER_NAMES)
+    return _OVERHEAD + names + len(row[PAYLOAD] or b"") + sum(len(text.encode()) for text in texts)
+
+
+def _refusal(topic: str, error: KafkaError) -> PackhorseError:
+    if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return NotReady("the topic does not exist; make it with `packhorse topics apply`")
+    if error.code() in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}:
+        return NotReady("the relay may not use the topic; grant it Describe, DescribeConfigs and Write")
+    return BrokerUnavailable(f"limits of topic {topic}: {error.str()}")
+
+
+class KafkaBroker:
+    """
+    Be the port `Broker`; `send`, `confirmed` and `renew` belong to one thread, `halt` to any.
+
+    Each row's callback is bound to the row itself; with reports of errors only it costs nothing until something fails.
+    """
+
+    def __init__(self, properties: Mapping[str, Property], *, namespace: str, clock: Clock) -> None:
+        self._properties = dict(properties)
+        self._namespace = namespace
+        self._clock = clock
+        self._topics: dict[str, _Topic] = {}
+        self._reports: _Report | None = None
+        self._fatal: str | None = None
+        self._admin = AdminClient({k: v for k, v in self._properties.items() if k not in {*OURS, *DEFAULTS}})
+        self._producer = self._made()
+
+    def _made(self) -> Producer:
+        quiet = logging.getLogger("packhorse.relay.librdkafka")
+        try:
+            return Producer({**self._properties, "error_cb": self._client_error}, logger=quiet)
+        except KafkaException as error:
+            raise SettingsError(f"kafka_properties: {error.args[0].str()}") from error
+
+    def _client_error(self, error: KafkaError) -> None:
+        """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
+
+    def send(self, rows: Sequence[Row]) -> Handed:
+        for start in range(0, len(rows), _CHUNK):
+            chunk = rows[start : start + _CHUNK]
+            handed = self._send(chunk)
+            if handed.count < len(chunk):
+                return Handed(start + handed.count, handed.fault)
+        return Handed(len(rows))
+
+    def _send(self, rows: Sequence[Row]) -> Handed:
+        produce, report, topics = self._producer.produce, self._report, self._topics
+        for count, row in enumerate(rows):
+            topic = topics.get(row[AGGREGATETYPE])
+            if topic is None or len(row[PAYLOAD] or b"") > topic.surely_fits:
+                looked_at = self._looked_at(row)
+                if isinstance(looked_at, Fault):
+                    return Handed(count, looked_at)
+                topic = looked_at
+            try:
+                produce(
+                    topic.name,
+                    row[PAYLOAD],
+                    row[AGGREGATEID],
+                    on_delivery=partial(report, row),
+                    timestamp=row[CREATED_MS],
+                    headers=headers_of(row),
+                )
+            except BufferError:
+                self._poll(_ROOM)
+                return Handed(count)
+            except KafkaException as error:
+                self._note(error)
+                return Handed(count)
+        self._poll(0)
+        return Handed(len(rows))
+
+    def _looked_at(self, row: Row) -> "_Topic | Fault":
+        """Return the row's topic when it takes the row; else what is wrong, and ask for the topic's limit again next time."""
+        aggregatetype = row[AGGREGATETYPE]
+        try:
+            topic = self._topics.get(aggregatetype) or self._asked(topic_name(self._namespace, aggregatetype))
+        except (NotReady, SettingsError) as error:
+            return self._fault(row, str(error))
+        if (size := _size(row)) > topic.limit:
+            return self._fault(
+                row,
+                f"{size} bytes with key and headers, and the topic's max.message.bytes is {topic.limit}; "
+                "raise it on the topic, or max_payload_bytes of the outbox down",
+            )
+        self._topics[aggregatetype] = topic
+        return topic
+
+    def _fault(self, row: Row, reason: str) -> Fault:
+        self._topics.pop(row[AGGREGATETYPE], None)
+        return Fault(seq=row[SEQ], id=row[ID], topic=f"{self._namespace}.{row[AGGREGATETYPE]}", reason=reason)
+
+    def _asked(self, name: str) -> "_Topic":
+        """
+        Ask the broker for the topic's limit.
+
+        Raises:
+            NotReady: The topic is missing, or the right to see it.
+            BrokerUnavailable: No answer.
+        """
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        try:
+            asked = self._admin.describe_configs([resource], request_timeout=_ASK_WITHIN)
+            found = asked[resource].result(_ASK_WITHIN + 1)
+        except KafkaException as error:
+            raise _refusal(name, error.args[0]) from error
+        except TimeoutError as error:
+            raise BrokerUnavailable(f"limits of topic {name}: no answer within {_ASK_WITHIN:g} s") from error
+        return _Topic(name, int(found["max.message.bytes"].value))
+
+    def _report(self, row: Row, error: KafkaError, _: Message) -> None:
+        """
+        Keep a failed report.
+
+        The client calls this with an exception already set when it met its fatal error in the same poll: any call of a
+        C function would fail here, so this only builds a tuple and stores it.
+        """
+        self._reports = (error, row, self._reports)
+
+    def _poll(self, seconds: float) -> None:
+        try:
+            self._producer.poll(seconds)
+        except (KafkaException, SystemError) as error:
+            self._note(error)
+
+    def _note(self, error: BaseException) -> None:
+        """Remember that the client is beyond use; reports of the rows follow in later polls."""
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KafkaException):
+            cause = cause.__cause__
+        text = cause.args[0].str() if isinstance(cause, KafkaException) else str(error)
+        self._fatal = self._fatal or text
+
+    def confirmed(self, patience: float) -> bool:
+        try:
+            left = self._producer.flush(patience)
+        except (KafkaException, SystemError) as error:
+            self._note(error)
+            return False
+        return left == 0 and self._reports is None and self._fatal is None
+
+    def failed(self) -> Failed | None:
+        if self._reports is None and self._fatal is None:
+            return None
+        first: tuple[KafkaError, Row] | None = None
+        report = self._reports
+        while report is not None:
+            error, row, report = report
+            if error.code() not in _NO_BLAME and (first is None or row[SEQ] < first[1][SEQ]):
+                first = error, row
+        if first is None:
+            return Failed(None, self._fatal or "the client dropped rows")
+        error, row = first
+        return Failed(self._fault(row, error.str()), error.str())
+
+    def halt(self) -> None:
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+
+    def renew(self, patience: float) -> None:
+        until = self._clock.monotonic() + patience
+        self._producer.purge(in_queue=True, in_flight=False, blocking=True)
+        while len(self._producer) and self._clock.monotonic() < until:
+            self._poll(0.1)
+        self.close()
+        self._reports, self._fatal = None, None
+        self._producer = self._made()
+
+    def close(self) -> None:
+        self.halt()
+        self._poll(0)
+        self._producer.close()

@@ -1,0 +1,110 @@
+"""Renew the lease in a thread of its own, so that neither a long send nor a slow fetch loses it."""
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+from packhorse.core import logs
+from packhorse.core.clock import Clock
+from packhorse.core.errors import InfrastructureError
+
+_log = logs.logger("relay")
+
+
+class LeaseTable(Protocol):
+    """The lease's row, through a connection of its own."""
+
+    def renew(self, token: UUID, lease: float) -> bool:
+        """Make the lease end *lease* seconds from now, by the database's clock; False when the token is not there."""
+
+    def close(self) -> None:
+        """Drop the connection."""
+
+
+class LeaseKeeper:
+    """
+    Be the port `Keeper`: renew every third of the lease, and halt the broker when it ends unrenewed.
+
+    The deadline is counted from before the renewal was asked for, on this machine's monotonic clock, so it lies before the
+    one that the database counts. `halt` is called from this thread at the deadline, when the relay's own loop may be stuck.
+    """
+
+    def __init__(self, table: LeaseTable, *, lease: float, clock: Clock, halt: Callable[[], None]) -> None:
+        self._table = table
+        self._lease = lease
+        self._clock = clock
+        self._halt = halt
+        self._changed = threading.Condition()
+        self._token: UUID | None = None
+        self._deadline: float | None = None
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="packhorse-relay-lease", daemon=True)
+        self._thread.start()
+
+    def keep(self, token: UUID, deadline: float) -> None:
+        with self._changed:
+            self._token, self._deadline = token, deadline
+            self._changed.notify()
+
+    def deadline(self) -> float | None:
+        with self._changed:
+            return self._deadline
+
+    def drop(self) -> None:
+        with self._changed:
+            self._token = None
+            self._changed.notify()
+
+    def close(self) -> None:
+        """End the thread; blocks for at most one answer of the database."""
+        with self._changed:
+            self._ended, self._token = True, None
+            self._changed.notify()
+        self._thread.join(timeout=self._lease)
+        self._table.close()
+
+    def _run(self) -> None:
+        while (token := self._next()) is not None:
+            self._renew(token)
+
+    def _next(self) -> UUID | None:
+        """Wait until a renewal is due and return whose; None at the end."""
+        with self._changed:
+            while not self._ended:
+                if self._token is None or self._deadline is None:
+                    self._changed.wait()
+                    continue
+                due = self._deadline - self._lease * 2 / 3
+                if (left := due - self._clock.monotonic()) <= 0:
+                    return self._token
+                self._changed.wait(left)
+        return None
+
+    def _renew(self, token: UUID) -> None:
+        asked = self._clock.monotonic()
+        try:
+            renewed = self._table.renew(token, self._lease)
+        except InfrastructureError as error:
+            _log.warning("the lease was not renewed", reason=str(error))
+            self._after_failure(token)
+            return
+        with self._changed:
+            if self._token == token:
+                self._deadline = asked + self._lease if renewed else None
+        if not renewed:
+            self._halt()
+
+    def _after_failure(self, token: UUID) -> None:
+        with self._changed:
+            ended = (
+                self._token == token
+                and self._deadline is not None
+                and self._clock.monotonic() >= self._deadline
+            )
+            if ended:
+                self._token = None
+            else:
+                self._changed.wait(min(0.2, self._lease / 10))
+        if ended:
+            self._halt()

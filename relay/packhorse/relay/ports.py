@@ -1,0 +1,146 @@
+"""What the relay needs from the outside: the outbox's database, the broker, the lease keeper, and named signals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from packhorse.relay.model import Batch, Fault, Position, Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """
+    What the relay's row said when this process took or kept the lease.
+
+    Attributes:
+        position: How far the outbox is published.
+        epoch: Grows by one with each take-over.
+        trouble: What the row says is wrong.
+    """
+
+    position: Position
+    epoch: int
+    trouble: str | None
+
+
+class Outbox(Protocol):
+    """
+    The tables outbox and relay, through one connection.
+
+    Every method but `close` connects when there is no connection, blocks for at most the answer time-out, and raises
+    DatabaseUnavailable (connection gone: everything read before is void) or StatementFailed (connection still good).
+    """
+
+    def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
+        """Take the lease when it is free, over or already *token*'s, for *lease* seconds; None: somebody else has it."""
+
+    def fetch(self, position: Position, limit: int) -> Batch:
+        """
+        Return at most *limit* rows behind *position* in seq order.
+
+        Without a target in *position* the batch's target is this statement's own snapshot.
+        """
+
+    def log_reached(self, until: str) -> bool:
+        """Tell whether the write-ahead log is on disk up to *until*."""
+
+    def flush_log(self) -> None:
+        """Commit a small write with synchronous_commit on: all of the log before it is on disk when this returns."""
+
+    def save(self, token: UUID, old: Position, new: Position, rows: int) -> bool:
+        """Replace *old* by *new* durably and count *rows* as published; False when *token* or *old* is not there."""
+
+    def record_trouble(self, token: UUID, text: str | None) -> bool:
+        """Write what is wrong; False when *token* is not there."""
+
+    def release(self, token: UUID) -> None:
+        """Give the lease back at once, if it is *token*'s."""
+
+    def close(self) -> None:
+        """Drop the connection; never raises, never blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """
+    The client took the first `count` rows.
+
+    Attributes:
+        count: May be fewer than given when the client had no room for a while.
+        fault: Set when the row behind them can't be sent; it was not handed over.
+    """
+
+    count: int
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """
+    A row that was handed over was refused, or the client is beyond use; what stands behind it may not have arrived.
+
+    Attributes:
+        fault: The first such row in the order of handing over; None when no row is to blame.
+        reason: What the client says.
+    """
+
+    fault: Fault | None
+    reason: str
+
+
+class Broker(Protocol):
+    """
+    The topics, through one client that keeps the order of each partition.
+
+    Raises BrokerUnavailable when a topic's limits can't be asked for.
+    """
+
+    def send(self, rows: Sequence[Row]) -> Handed:
+        """
+        Hand *rows* to the client in order; returns before they are delivered.
+
+        Blocks for a short while when the client has no room, then returns what it took.
+        """
+
+    def confirmed(self, patience: float) -> bool:
+        """Wait up to *patience* seconds; True when the broker has confirmed every row handed over."""
+
+    def failed(self) -> Failed | None:
+        """Return the first failure since the client was made."""
+
+    def halt(self) -> None:
+        """Drop what has not left yet; may be called from any thread."""
+
+    def renew(self, patience: float) -> None:
+        """Await reports up to *patience* seconds, drop the rest, close the client and make it anew."""
+
+    def close(self) -> None:
+        """Drop everything and close; never blocks for long."""
+
+
+class Keeper(Protocol):
+    """Keeps a lease apart from the relay's own loop."""
+
+    def keep(self, token: UUID, deadline: float) -> None:
+        """Begin to renew the lease of *token*, which ends at *deadline*."""
+
+    def deadline(self) -> float | None:
+        """Return until when the lease runs; None when a renewal was refused: somebody else owns the shard."""
+
+    def drop(self) -> None:
+        """Stop renewing."""
+
+
+class Probe(Protocol):
+    """Hears of named points in the relay's way; tests kill the process there."""
+
+    def reached(self, point: str) -> None:
+        """Hear that the relay is at *point*: owned, fetched, sent, confirmed, saved, released."""
+
+
+class NoProbe:
+    """Hear nothing."""
+
+    def reached(self, point: str) -> None:
+        """Do nothing."""

@@ -1,0 +1,94 @@
+"""Connections whose every wait is bounded on this side of the network, and the driver's errors in our words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.rows import tuple_row
+
+from packhorse.core.errors import DatabaseUnavailable, NotReady
+from packhorse.core.redaction import without_secrets
+from packhorse.relay.errors import StatementFailed
+
+_OPTIONS = (
+    "-c plan_cache_mode=force_generic_plan -c jit=off -c statement_timeout={statement} -c lock_timeout={lock}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """
+    How long to wait for the database, in seconds.
+
+    Attributes:
+        connect: For a connection.
+        answer: For any answer, and for the peer's acknowledgement of what was sent.
+    """
+
+    connect: float = 5.0
+    answer: float = 10.0
+
+
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that never waits longer than `answer` for an answer, whatever becomes of the network."""
+
+    answer = 10.0
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        return super().wait(gen, interval, self.answer if timeout is None else timeout)
+
+
+def connect(url: str, reach: Reach) -> psycopg.Connection[tuple[Any, ...]]:
+    """
+    Open a connection in autocommit.
+
+    Raises:
+        DatabaseUnavailable: There is none within the time; the text holds no password.
+    """
+    milliseconds = int(reach.answer * 1000)
+    try:
+        connection = _Connection.connect(
+            url,
+            autocommit=True,
+            row_factory=tuple_row,
+            application_name="packhorse-relay",
+            connect_timeout=max(int(reach.connect), 1),
+            tcp_user_timeout=milliseconds,
+            keepalives_idle=max(int(reach.answer), 1),
+            keepalives_interval=1,
+            keepalives_count=3,
+            options=_OPTIONS.format(statement=milliseconds, lock=milliseconds // 2),
+        )
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(_told("no connection to the database", error)) from error
+    connection.answer = reach.answer
+    return connection
+
+
+def _told(what: str, error: psycopg.Error) -> str:
+    return without_secrets(f"{what}: {str(error).strip() or type(error).__name__}")
+
+
+@contextmanager
+def translated(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """
+    Run the block; turn the driver's errors into ours.
+
+    Raises:
+        NotReady: A table, column or right is missing.
+        DatabaseUnavailable: The connection is gone, or no answer came; it is closed.
+        StatementFailed: The statement failed and the connection is still good.
+    """
+    try:
+        yield
+    except (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName, pg.InsufficientPrivilege) as error:
+        raise NotReady(_told("the database is not ready", error) + "; run `packhorse migrate up`") from error
+    except psycopg.Error as error:
+        idle = connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        if connection.closed or connection.broken or not idle:
+            connection.close()
+            raise DatabaseUnavailable(_told("the database does not answer", error)) from error
+        raise StatementFailed(_told("a statement failed", error)) from error

@@ -1,0 +1,168 @@
+"""The tables outbox and relay, as the relay reads and writes them: the port `Outbox`."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from packhorse.core.errors import NotReady
+from packhorse.relay import sql
+from packhorse.relay.model import AGGREGATEID, AGGREGATETYPE, CREATED_MS, ID, PAYLOAD, Batch, Position, Row
+from packhorse.relay.ports import Ownership
+from packhorse.relay.postgres.connection import Reach, connect, translated
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""Payload bytes in one fetch, about: what keeps memory bounded when messages are large."""
+_CHUNK = 200_000
+_FLUSHED, _SMALL = ID, ID + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cycle:
+    """What a large cycle needs to know for each of its fetches; void with the connection."""
+
+    horizon: str
+    target: str
+    before: str
+    low: int
+    late: tuple[str, ...]
+
+
+class PostgresOutbox:
+    """Be the port `Outbox`; one thread at a time."""
+
+    def __init__(self, url: str, schema: str, *, batch_rows: int, reach: Reach | None = None) -> None:
+        self._url = url
+        self._reach = reach or Reach()
+        self._schema = schema
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._cycle: _Cycle | None = None
+        names = {
+            "schema": schema,
+            "limit": batch_rows,
+            "over": batch_rows + 1,
+            "bytes": BATCH_BYTES,
+            "chunk": _CHUNK,
+        }
+        self._sql = {
+            name: getattr(sql, name).format(**names)
+            for name in (
+                "POLL", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
+                "RELEASE", "READY",
+            )
+        }  # fmt: skip
+        self._limit = batch_rows
+
+    def check_ready(self) -> None:
+        """
+        Look for the tables and for the sequence's cache.
+
+        Raises:
+            NotReady: Names what is missing or wrong, and the command that makes it.
+        """
+        try:
+            outbox, relay, cache = self._rows("READY")[0]
+        except NotReady:
+            outbox, relay, cache = False, False, None
+        for table, there in (("outbox", outbox), ("relay", relay)):
+            if not there:
+                raise NotReady(f"table {self._schema}.{table} is missing; run `packhorse migrate up`")
+        if cache != 1:
+            raise NotReady(
+                f"the sequence of {self._schema}.outbox.seq has cache {cache}, and order needs 1; "
+                f"run ALTER TABLE {self._schema}.outbox ALTER COLUMN seq SET CACHE 1"
+            )
+
+    def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
+        self._cycle = None
+        rows = self._rows("OWN", token=token, owner=owner, lease=lease)
+        if not rows:
+            return None
+        horizon, target, progress, epoch, trouble = rows[0]
+        position = Position(horizon=horizon, target=target, progress=progress if target else 0)
+        return Ownership(position=position, epoch=epoch, trouble=trouble)
+
+    def fetch(self, position: Position, limit: int) -> Batch:
+        assert limit == self._limit, "the limit is part of the prepared statements"
+        if position.target is not None:
+            return self._next(position, position.target, unflushed=None)
+        found = self._rows("POLL", horizon=position.horizon)
+        head, rows = found[0], found[1:]
+        unflushed = None if head[_FLUSHED] == "true" else head[AGGREGATEID]
+        if head[CREATED_MS] > limit or head[_SMALL] != "true":
+            return self._next(position, head[AGGREGATETYPE], unflushed=unflushed)
+        return Batch(
+            start=position,
+            target=head[AGGREGATETYPE],
+            rows=rows,
+            complete=True,
+            unflushed=unflushed if rows else None,
+        )
+
+    def _next(self, position: Position, target: str, *, unflushed: str | None) -> Batch:
+        cycle = self._cycle
+        if cycle is None or (cycle.horizon, cycle.target) != (position.horizon, target):
+            cycle = self._cycle = self._look_over(position.horizon, target)
+        rows = self._rows(
+            "FETCH", low=max(cycle.low - 1, position.progress), before=cycle.before, target=target,
+            late=list(cycle.late), progress=position.progress,
+        )  # fmt: skip
+        small = sum(len(row[PAYLOAD] or b"") for row in rows) < BATCH_BYTES
+        complete = small and len(rows) < self._limit
+        return Batch(start=position, target=target, rows=rows, complete=complete, unflushed=unflushed)
+
+    def _look_over(self, horizon: str, target: str) -> _Cycle:
+        """Find where a large cycle begins, so that no fetch walks through what is published already."""
+        xmax = horizon.split(":")[1]
+        late = [xid for xid, _ in self._rows("RUNNING_THEN", horizon=horizon, target=target)]
+        low, first = None, int(xmax)
+        while True:
+            least, last, count = self._rows("LOWEST", first=str(first), target=target)[0]
+            low = least if low is None else min(low, least or low)
+            if count < _CHUNK:
+                break
+            first = int(last) + 1
+        return _Cycle(
+            horizon=horizon, target=target, before=f"{xmax}:{xmax}:", low=low or 0, late=tuple(late)
+        )
+
+    def log_reached(self, until: str) -> bool:
+        return bool(self._rows("LOG_REACHED", until=until)[0][0])
+
+    def flush_log(self) -> None:
+        self._rows("FLUSH_LOG")
+
+    def save(self, token: UUID, old: Position, new: Position, rows: int) -> bool:
+        return self._changed(
+            "SAVE", token=token, rows=rows, horizon=new.horizon, target=new.target, progress=new.progress,
+            old_horizon=old.horizon, old_target=old.target, old_progress=old.progress,
+        )  # fmt: skip
+
+    def record_trouble(self, token: UUID, text: str | None) -> bool:
+        return self._changed("RECORD_TROUBLE", token=token, text=text)
+
+    def release(self, token: UUID) -> None:
+        self._changed("RELEASE", token=token)
+
+    def close(self) -> None:
+        connection, self._connection, self._cycle = self._connection, None, None
+        if connection is not None:
+            connection.close()
+
+    def _rows(self, name: str, **values: object) -> list[Row]:
+        connection = self._open()
+        with translated(connection):
+            return connection.cursor(binary=True).execute(self._sql[name], values).fetchall()
+
+    def _changed(self, name: str, **values: object) -> bool:
+        connection = self._open()
+        with translated(connection):
+            return connection.execute(self._sql[name], values).rowcount == 1
+
+    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """Return the connection, a new one when the last is gone; what was read through that is forgotten."""
+        if self._connection is None or self._connection.closed:
+            self.close()
+            self._connection = connect(self._url, self._reach)
+        return self._connection

@@ -1,0 +1,41 @@
+"""Settings of `packhorse relay`."""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from packhorse.schemas.settings import DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings
+
+
+class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings):
+    """
+    Say how the relay works; durations are in seconds.
+
+    Attributes:
+        batch_rows: Rows in one fetch, at most.
+        poll: Pause between polls while rows come.
+        idle_poll: Pause between polls once none came for five seconds.
+        lease: How long the shard stays this process's own without a sign of life; a standby waits this long.
+        stop_within: How long a clean stop may take.
+        database_timeout: Longest wait for any answer of the database.
+    """
+
+    section: ClassVar[str] = "relay"
+    batch_rows: Annotated[int, Field(ge=1, le=100_000)] = 5_000
+    poll: Annotated[float, Field(ge=0.001, le=60)] = 0.01
+    idle_poll: Annotated[float, Field(ge=0.001, le=60)] = 0.05
+    lease: Annotated[float, Field(ge=1, le=600)] = 5.0
+    stop_within: Annotated[float, Field(ge=0, le=600)] = 10.0
+    database_timeout: Annotated[float, Field(ge=1, le=600)] = 10.0
+
+    @model_validator(mode="after")
+    def _polls(self) -> Self:
+        if self.poll > self.idle_poll:
+            raise ValueError(f"poll {self.poll:g} is longer than idle_poll {self.idle_poll:g}")
+        return self
+
+
+class StatusSettings(DatabaseSettings, PartSettings):
+    """Say which database `packhorse relay status` reads; other settings of the relay may stand in the same table."""
+
+    section: ClassVar[str] = ""

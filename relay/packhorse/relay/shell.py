@@ -1,0 +1,237 @@
+"""The relay's hands: run the commands that the core decides on, one after another, and tell it what happened."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+from packhorse.core import logs
+from packhorse.core.clock import Chance, Clock
+from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable
+from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
+from packhorse.relay import steps as m
+from packhorse.relay.core import State, decide
+from packhorse.relay.errors import StatementFailed
+from packhorse.relay.model import Batch, Policy, Position
+from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Probe
+
+_log = logs.logger("relay")
+AWAIT_REPORTS = 10.0
+"""Seconds that outstanding reports are awaited for after one failed."""
+
+
+class Relay:
+    """
+    Carry rows from the outbox to the topics until a stop is asked for.
+
+    `run` blocks and belongs to one thread; `stop` may be called from any, and from a signal handler.
+    """
+
+    def __init__(
+        self,
+        *,
+        outbox: Outbox,
+        broker: Broker,
+        keeper: Keeper,
+        policy: Policy,
+        owner: str,
+        lease: float,
+        clock: Clock,
+        chance: Chance,
+        telemetry: Telemetry = NO_TELEMETRY,
+        probe: Probe | None = None,
+    ) -> None:
+        self._outbox = outbox
+        self._broker = broker
+        self._keeper = keeper
+        self._policy = policy
+        self._owner = owner
+        self._lease = lease
+        self._clock = clock
+        self._chance = chance
+        self._telemetry = telemetry
+        self._probe = probe or NoProbe()
+        self._token: UUID | None = None
+        self._wake = threading.Event()
+        self._stop = False
+        self._ahead: tuple[Position, Future[Batch]] | None = None
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="packhorse-relay-reader")
+        self._do: dict[type[Any], Callable[[Any], m.Event]] = {
+            m.Own: self._own,
+            m.Fetch: self._fetch,
+            m.LookAtLog: lambda command: m.LogFlushed(self._outbox.log_reached(command.until)),
+            m.FlushLog: self._flush_log,
+            m.Send: self._send,
+            m.Confirm: self._confirm,
+            m.RenewSender: self._renew_sender,
+            m.Save: self._save,
+            m.RecordTrouble: self._record_trouble,
+            m.Wait: self._wait,
+            m.Release: self._release,
+        }
+
+    def stop(self) -> None:
+        """Ask for a clean stop: nothing new is taken, what was sent is confirmed and saved, the lease is given back."""
+        self._stop = True
+        self._wake.set()
+
+    def run(self) -> None:
+        """
+        Run until a stop is done.
+
+        Raises:
+            NotReady: A table, column or right is missing in the database.
+        """
+        state = State()
+        event: m.Event = m.Started()
+        try:
+            while True:
+                news = [event, *self._news(state)]
+                before = state
+                state, command = decide(
+                    state,
+                    news,
+                    now=self._clock.monotonic(),
+                    policy=self._policy,
+                    jitter=self._chance.fraction(),
+                )
+                self._tell(before, state)
+                if isinstance(command, m.Leave):
+                    return
+                event = self._execute(command)
+        finally:
+            self._keeper.drop()
+            self._reader.shutdown(wait=False, cancel_futures=True)
+
+    def _news(self, state: State) -> Sequence[m.Event]:
+        news: list[m.Event] = []
+        if self._stop and state.stop_by is None:
+            news.append(m.StopAsked())
+        if state.owned:
+            deadline = self._keeper.deadline()
+            news.append(m.OwnerChanged() if deadline is None else m.Renewed(deadline))
+        return news
+
+    def _execute(self, command: m.Command) -> m.Event:
+        try:
+            return self._do[type(command)](command)
+        except DatabaseUnavailable as error:
+            self._forget_ahead()
+            _log.warning("the database is away", reason=str(error))
+            return m.DatabaseFailed(str(error), connected=False)
+        except StatementFailed as error:
+            _log.warning("a statement failed", command=type(command).__name__, reason=str(error))
+            return m.DatabaseFailed(str(error), connected=True)
+
+    def _own(self, _: m.Own) -> m.Event:
+        self._forget_ahead()
+        token = self._token or self._chance.token()
+        asked = self._clock.monotonic()
+        owned = self._outbox.own(token, self._owner, self._lease)
+        if owned is None:
+            self._token = None
+            return m.OwnedElsewhere()
+        deadline = asked + self._lease
+        if self._token is None:
+            _log.info("this process owns the shard", epoch=owned.epoch, horizon=owned.position.horizon)
+        self._token = token
+        self._keeper.keep(token, deadline)
+        self._probe.reached("owned")
+        return m.Owned(owned.position, deadline, owned.trouble)
+
+    def _fetch(self, command: m.Fetch) -> m.Event:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == command.position:
+            batch = ahead[1].result()
+        else:
+            batch = self._outbox.fetch(command.position, self._policy.batch_rows)
+        if batch.rows:
+            self._probe.reached("fetched")
+        return m.Fetched(batch)
+
+    def _forget_ahead(self) -> None:
+        """Wait for a fetch that runs ahead and drop what it brought."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead[1].exception()
+
+    def _flush_log(self, _: m.FlushLog) -> m.Event:
+        self._outbox.flush_log()
+        return m.LogFlushed(True)
+
+    def _send(self, command: m.Send) -> m.Event:
+        if command.ahead is not None and (self._ahead is None or self._ahead[0] != command.ahead):
+            self._forget_ahead()
+            limit = self._policy.batch_rows
+            self._ahead = command.ahead, self._reader.submit(self._outbox.fetch, command.ahead, limit)
+        try:
+            handed = self._broker.send(command.rows)
+        except BrokerUnavailable as error:
+            return m.Refused(None, str(error), broken=False)
+        self._probe.reached("sent")
+        if (failed := self._broker.failed()) is not None:
+            return m.Refused(failed.fault, failed.reason, broken=True, sent=handed.count)
+        if handed.fault is not None:
+            return m.Refused(handed.fault, handed.fault.reason, broken=False, sent=handed.count)
+        return m.Sent(handed.count)
+
+    def _confirm(self, command: m.Confirm) -> m.Event:
+        confirmed = self._broker.confirmed(command.patience)
+        if (failed := self._broker.failed()) is not None:
+            return m.Refused(failed.fault, failed.reason, broken=True)
+        if not confirmed:
+            return m.Unconfirmed()
+        self._probe.reached("confirmed")
+        return m.Confirmed()
+
+    def _renew_sender(self, command: m.RenewSender) -> m.Event:
+        self._broker.renew(0.0 if command.at_once else AWAIT_REPORTS)
+        return m.SenderRenewed()
+
+    def _save(self, command: m.Save) -> m.Event:
+        assert self._token is not None
+        if not self._outbox.save(self._token, command.old, command.new, command.rows):
+            return self._lost("the save was refused")
+        self._telemetry.record(Metric.RELAY_SAVES, 1)
+        self._telemetry.record(Metric.RELAY_PUBLISHED, command.rows)
+        self._probe.reached("saved")
+        return m.Saved()
+
+    def _record_trouble(self, command: m.RecordTrouble) -> m.Event:
+        assert self._token is not None
+        if not self._outbox.record_trouble(self._token, command.text):
+            return self._lost("the record of trouble was refused")
+        return m.TroubleRecorded()
+
+    def _lost(self, what: str) -> m.Event:
+        self._broker.halt()
+        self._keeper.drop()
+        self._token = None
+        _log.error("somebody else owns the shard; nothing more is sent", what=what)
+        return m.OwnerChanged()
+
+    def _wait(self, command: m.Wait) -> m.Event:
+        if self._wake.wait(max(command.seconds, 0.0)):
+            self._wake.clear()
+        return m.Waited()
+
+    def _release(self, _: m.Release) -> m.Event:
+        assert self._token is not None
+        self._keeper.drop()
+        self._outbox.release(self._token)
+        self._probe.reached("released")
+        return m.Released()
+
+    def _tell(self, before: State, after: State) -> None:
+        if after.owned != before.owned:
+            self._telemetry.record(Metric.RELAY_OWNER, int(after.owned))
+            if not after.owned:
+                self._token = None
+                self._keeper.drop()
+        if after.trouble != before.trouble:
+            if after.trouble is None:
+                _log.info("the trouble is over")
+            else:
+                _log.error("the relay pauses", trouble=after.trouble, failures=after.failures)
+                self._telemetry.record(Metric.RELAY_PAUSES, 1)

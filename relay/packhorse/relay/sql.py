@@ -1,0 +1,178 @@
+"""
+The relay's SQL. `{schema}` is the database schema; `{limit}` a number of rows, written out so that plans know it.
+
+Plans rest on three shapes, checked against millions of published rows, many partitions and long transactions:
+
+* `xid >= a AND xid <= a ORDER BY xid, seq LIMIT n` can only be served by the index (xid, seq); with `xid = a` the
+  planner may walk the index on seq through all history instead.
+* A transaction that still runs is left out before its rows are looked for, so an open one costs no reads.
+* `ORDER BY o.seq LIMIT n` from a lower bound walks the index on seq of each partition, merged.
+"""
+# ruff: noqa: S608 only constants of this module are put together here, and checked identifiers and numbers in the adapter
+
+_COLUMNS = (
+    "o.seq, o.aggregatetype, o.aggregateid, o.payload, o.created_at, o.id, o.type, o.schema_version, o.traceparent, "
+    "o.tracestate, o.correlation_id, o.causation_id, o.origin, o.actor, o.tenant, o.expires_at, o.headers"
+)
+
+_ROW = (
+    "c.seq, c.aggregatetype, c.aggregateid, c.payload, floor(extract(epoch FROM c.created_at) * 1000)::bigint, "
+    "c.id::text, c.type, c.schema_version, c.traceparent, c.tracestate, c.correlation_id, c.causation_id, c.origin, "
+    "c.actor, c.tenant, c.expires_at, c.headers::text"
+)
+
+POLL = f"""
+WITH candidate AS MATERIALIZED (
+    SELECT * FROM (
+        (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
+          WHERE o.xid >= pg_snapshot_xmax(%(horizon)s::pg_snapshot)
+            AND o.xid < pg_snapshot_xmax(pg_current_snapshot())
+          ORDER BY o.xid, o.seq LIMIT {{over}})
+        UNION ALL
+        (SELECT l.* FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
+          CROSS JOIN LATERAL (
+            SELECT {_COLUMNS} FROM "{{schema}}".outbox o WHERE o.xid >= x AND o.xid <= x
+             ORDER BY o.xid, o.seq LIMIT {{over}}) AS l
+          WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))
+    ) AS arms LIMIT {{over}}
+), size AS (
+    SELECT count(*) AS rows, coalesce(sum(octet_length(payload)), 0) AS bytes FROM candidate
+)
+SELECT 0::bigint AS seq, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea, s.rows,
+    (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::text, (s.bytes <= {{bytes}})::text,
+    NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text
+  FROM size AS s
+UNION ALL
+SELECT {_ROW} FROM candidate AS c, size AS s WHERE s.rows <= {{limit}} AND s.bytes <= {{bytes}}
+ORDER BY seq
+"""
+"""
+One round trip for a whole cycle: the target and, when they are few, all rows between it and the horizon.
+
+The first row (seq 0) says: target, insert position of the log, number of rows, whether the log is flushed, whether the
+rows are few enough in bytes. A statement's own snapshot is pg_current_snapshot(), so the rows are exactly those visible
+in the target; the insert position is read while the statement runs, hence after the target was taken.
+"""
+
+RUNNING_THEN = """
+SELECT x::text, min(l.seq) FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
+ CROSS JOIN LATERAL (
+    SELECT o.seq FROM "{schema}".outbox o WHERE o.xid >= x AND o.xid <= x ORDER BY o.xid, o.seq LIMIT 1) AS l
+ WHERE pg_visible_in_snapshot(x, %(target)s::pg_snapshot)
+ GROUP BY x
+"""
+"""Transactions that ran when the horizon was taken, are over in the target, and left rows."""
+
+LOWEST = """
+SELECT min(c.seq), max(c.xid::text::numeric)::text, count(*) FROM (
+    SELECT o.xid, o.seq FROM "{schema}".outbox o
+     WHERE o.xid >= %(first)s::xid8 AND o.xid < pg_snapshot_xmax(%(target)s::pg_snapshot)
+     ORDER BY o.xid, o.seq LIMIT {chunk}) AS c
+"""
+"""Lowest seq among the next rows by transaction; the index alone is read."""
+
+FETCH = f"""
+WITH candidate AS MATERIALIZED (
+    SELECT * FROM (
+        (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
+          WHERE o.seq > %(low)s
+            AND NOT pg_visible_in_snapshot(o.xid, %(before)s::pg_snapshot)
+            AND pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot)
+          ORDER BY o.seq LIMIT {{limit}})
+        UNION ALL
+        (SELECT l.* FROM unnest(%(late)s::xid8[]) AS x
+          CROSS JOIN LATERAL (
+            SELECT {_COLUMNS} FROM "{{schema}}".outbox o
+             WHERE (o.xid, o.seq) > (x, %(progress)s::bigint) AND o.xid <= x
+             ORDER BY o.xid, o.seq LIMIT {{limit}}) AS l)
+    ) AS arms ORDER BY arms.seq LIMIT {{limit}}
+), sized AS (
+    SELECT c.*, sum(octet_length(c.payload)) OVER (ORDER BY c.seq ROWS UNBOUNDED PRECEDING) AS bytes FROM candidate c
+)
+SELECT {_ROW} FROM sized AS c
+ WHERE c.bytes IS NULL OR c.bytes - coalesce(octet_length(c.payload), 0) < {{bytes}}
+ORDER BY c.seq
+"""
+"""
+The next rows of a target that holds too many for one fetch, cut where they grow too large in bytes.
+
+`before` is a snapshot in which every transaction below the horizon's xmax is visible. Written as a function and not as
+a comparison, it leaves the planner no way but the index on seq, which alone needs no sort of the whole backlog.
+"""
+
+LOG_REACHED = "SELECT pg_current_wal_flush_lsn() >= %(until)s::pg_lsn"
+
+FLUSH_LOG = """
+SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'packhorse', 'flush')
+"""
+"""A commit that leaves no dead row behind, whatever old snapshot somebody holds; any plain role may do it."""
+
+OWN = """
+WITH durable AS (SELECT set_config('synchronous_commit', 'on', true))
+UPDATE "{schema}".relay AS r SET
+    epoch = r.epoch + CASE WHEN r.token = %(token)s THEN 0 ELSE 1 END,
+    token = %(token)s, owner = %(owner)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second'
+  FROM durable
+ WHERE r.shard = 0 AND (r.token IS NULL OR r.token = %(token)s OR r.lease_until < clock_timestamp())
+RETURNING r.horizon::text, r.target::text, r.progress, r.epoch, r.trouble
+"""
+"""Take or keep the lease by the database's clock, and read the position in the same write."""
+
+RENEW = """
+UPDATE "{schema}".relay SET lease_until = clock_timestamp() + %(lease)s * interval '1 second'
+ WHERE shard = 0 AND token = %(token)s
+"""
+
+SAVE = """
+WITH durable AS (SELECT set_config('synchronous_commit', 'on', true))
+UPDATE "{schema}".relay AS r SET
+    horizon = %(horizon)s::pg_snapshot, target = %(target)s::pg_snapshot, progress = %(progress)s,
+    published = r.published + %(rows)s, saved_at = clock_timestamp()
+  FROM durable
+ WHERE r.shard = 0 AND r.token = %(token)s
+   AND r.horizon::text = %(old_horizon)s AND r.target::text IS NOT DISTINCT FROM %(old_target)s::text
+   AND r.progress = %(old_progress)s
+"""
+"""Compare-and-set on the token and on the whole old value."""
+
+RECORD_TROUBLE = """
+UPDATE "{schema}".relay SET trouble = %(text)s::text,
+    trouble_since = CASE WHEN %(text)s::text IS NULL THEN NULL ELSE coalesce(trouble_since, clock_timestamp()) END
+ WHERE shard = 0 AND token = %(token)s
+"""
+
+RELEASE = """
+UPDATE "{schema}".relay SET token = NULL, owner = NULL, lease_until = NULL WHERE shard = 0 AND token = %(token)s
+"""
+
+READY = """
+SELECT to_regclass('"{schema}".outbox') IS NOT NULL, to_regclass('"{schema}".relay') IS NOT NULL,
+    (SELECT s.seqcache FROM pg_sequence AS s
+      WHERE s.seqrelid = pg_get_serial_sequence('"{schema}".outbox', 'seq')::regclass)
+"""
+
+STATUS = """
+SELECT r.epoch, r.owner, r.token IS NOT NULL AND r.lease_until > clock_timestamp(),
+    extract(epoch FROM r.lease_until - clock_timestamp())::float8, r.horizon::text, r.target::text, r.progress,
+    r.published, extract(epoch FROM clock_timestamp() - r.saved_at)::float8, r.trouble,
+    extract(epoch FROM clock_timestamp() - r.trouble_since)::float8, extract(epoch FROM clock_timestamp())::float8
+  FROM "{schema}".relay AS r WHERE r.shard = 0
+"""
+
+LAG = """
+SELECT count(*), max(extract(epoch FROM (clock_timestamp() AT TIME ZONE 'UTC') - c.created_at))::float8 FROM (
+    (SELECT o.xid, o.seq, o.created_at FROM "{schema}".outbox o
+      WHERE o.xid >= pg_snapshot_xmax(%(horizon)s::pg_snapshot)
+        AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false)
+      ORDER BY o.xid, o.seq LIMIT {count})
+    UNION ALL
+    (SELECT l.* FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
+      CROSS JOIN LATERAL (
+        SELECT o.xid, o.seq, o.created_at FROM "{schema}".outbox o
+         WHERE o.xid >= x AND o.xid <= x
+           AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false)
+         ORDER BY o.xid, o.seq LIMIT {count}) AS l
+      WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))
+    LIMIT {count}) AS c
+"""
+"""Rows committed and not published, counted up to a bound, and the age of the oldest of them."""

@@ -1,0 +1,69 @@
+"""How the relay stands, as a value and as text; read from the database alone, so it works when no relay runs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+COUNTED = 100_000
+"""Waiting rows are counted up to here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStatus:
+    """
+    One shard's relay; ages are in seconds by the database's clock.
+
+    Attributes:
+        owner, epoch: Who owns the shard, and how often it changed hands; None: nobody.
+        lease_left: Until a standby may take over; negative when the lease is over.
+        horizon, target, progress: How far the outbox is published.
+        published: Rows confirmed by the broker, ever.
+        rate: Rows a second over the sample; None without one.
+        saved_age: Since the last save.
+        lag_rows: Rows committed and not published, counted up to COUNTED.
+        lag_seconds: Age of the oldest of them; None without any.
+        trouble, trouble_age: What is wrong, and since when.
+    """
+
+    owner: str | None
+    epoch: int
+    lease_left: float | None
+    horizon: str
+    target: str | None
+    progress: int
+    published: int
+    rate: float | None
+    saved_age: float | None
+    lag_rows: int
+    lag_seconds: float | None
+    trouble: str | None
+    trouble_age: float | None
+
+    @property
+    def healthy(self) -> bool:
+        """Return True when somebody owns the shard and nothing is wrong."""
+        return self.owner is not None and self.trouble is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `--json` prints."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {"healthy": self.healthy, **fields, "lag_rows_counted_up_to": COUNTED}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return what people read: pairs of a name and a text."""
+        lease = "nobody; rows wait until a relay runs"
+        if self.owner is not None and self.lease_left is not None:
+            lease = f"{self.owner}, epoch {self.epoch}, lease {self.lease_left:.1f} s more"
+        working = f", working towards {self.target} (seq {self.progress} confirmed)" if self.target else ""
+        more = "+" if self.lag_rows >= COUNTED else ""
+        oldest = "" if self.lag_seconds is None else f", the oldest {self.lag_seconds:.1f} s old"
+        rate = "" if self.rate is None else f", {self.rate:,.0f} a second"
+        saved = "never" if self.saved_age is None else f"{self.saved_age:.1f} s ago"
+        trouble = "none" if self.trouble is None else f"{self.trouble} (for {self.trouble_age or 0:.0f} s)"
+        return [
+            ("owner", lease),
+            ("published", f"{self.published:,} rows{rate}"),
+            ("waiting", f"{self.lag_rows:,}{more} rows{oldest}"),
+            ("horizon", f"{self.horizon}{working}"),
+            ("saved", saved),
+            ("trouble", trouble),
+        ]
