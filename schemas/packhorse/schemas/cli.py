@@ -219,19 +219,15 @@ def _line(version: "Version", ids: dict[tuple[str, int], int]) -> dict[str, Any]
 
 
 def _print_table(lines: list[dict[str, Any]], *, ids: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("subject", "version", *(("id",) if ids else ()), "personal fields", "refers to"):
-        table.add_column(
-            heading, justify="right" if heading in {"version", "id"} else "left", overflow="fold"
-        )
+    rows = [("subject", "version", "id", "personal fields", "refers to")]
     for line in lines:
-        cells = [line["subject"], str(line["version"])]
-        cells += ["not registered" if line["id"] is None else str(line["id"])] if ids else []
-        table.add_row(*cells, ", ".join(line["personal"]), ", ".join(line["references"]))
-    Console(markup=False, highlight=False).print(table)
+        schema_id = "not registered" if line["id"] is None else str(line["id"])
+        personal, references = ", ".join(line["personal"]), ", ".join(line["references"])
+        rows.append((line["subject"], str(line["version"]), schema_id if ids else "", personal, references))
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    for row in zip(*columns, strict=True):
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _checked(settings: "SchemasSettings") -> "tuple[Folder, list[Finding]]":

@@ -8,10 +8,12 @@ command's flags, the environment (`PACKHORSE_NAME`, and `PACKHORSE_NAME_FILE` fo
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -22,6 +24,7 @@ from packhorse.core.redaction import secrets_of, without_secrets
 
 PREFIX = "PACKHORSE_"
 DEFAULT_FILE = "packhorse.toml"
+_USER_INFO = re.compile(r"//[^/\s]*@")  # a token may stand there alone, without a colon
 
 
 class PartSettings(BaseSettings):
@@ -120,15 +123,7 @@ def _read_file(env: Mapping[str, str], file: Path | None) -> Mapping[str, Any]:
 def _merge(
     cls: type[PartSettings], flags: Mapping[str, Any], env: Mapping[str, str], file: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    table = file.get(cls.section, {}) if cls.section else {}
-    if not isinstance(table, Mapping):
-        raise SettingsError(f"[{cls.section}] in the settings file is no table")
-    unknown = sorted(set(table) - (set(cls.model_fields) - cls.shared))
-    if unknown:
-        raise SettingsError(
-            f"[{cls.section}] {unknown[0]} in the settings file is not known; known are "
-            f"{', '.join(sorted(set(cls.model_fields) - cls.shared)) or 'none'}"
-        )
+    table = _table(cls, file)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for field in cls.model_fields:
@@ -144,6 +139,27 @@ def _merge(
         elif field in source:
             values[field], origins[field] = source[field], f"{field} in the settings file"
     return values, origins
+
+
+def _table(cls: type[PartSettings], file: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part's own table of the settings file, after a look for names that nobody knows."""
+    table = file.get(cls.section, {}) if cls.section else {}
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"{cls.section} in the settings file is no table; write [{cls.section}]")
+    own = set(cls.model_fields) - cls.shared
+    if unknown := sorted(set(table) - own):
+        raise SettingsError(
+            f"[{cls.section}] {unknown[0]} in the settings file is not known; known are {', '.join(sorted(own)) or 'none'}"
+        )
+    known = cls.shared | (set() if cls.section else own)
+    # Other tables belong to other parts, which look at them themselves.
+    if unknown := sorted(
+        name for name, value in file.items() if not isinstance(value, dict) and name not in known
+    ):
+        raise SettingsError(
+            f"{unknown[0]} at the top of the settings file is not known; known there are {', '.join(sorted(known))}"
+        )
+    return table
 
 
 def _refuse_secret(field: str, variable: str, value: str) -> None:
@@ -176,10 +192,26 @@ def _explain(
                 f"{cls.variable(field)} is not set; set it, {cls.variable(field)}_FILE or {field} in {DEFAULT_FILE}"
             )
             continue
-        secret = "Secret" in str(cls.model_fields[field].annotation) if field in cls.model_fields else True
-        given = "" if secret or field not in values else f" = {without_secrets(str(values[field]))!r}"
+        given = (
+            ""
+            if _hidden(cls, field) or field not in values
+            else f" = {_shown(values[field])!r}"
+        )
         lines.append(f"{where}{given}: {item['msg'].removeprefix('Value error, ')}")
     return "; ".join(lines)
+
+
+def _shown(value: object) -> str:
+    return _USER_INFO.sub("//***@", without_secrets(str(value)))
+
+
+def _hidden(cls: type[PartSettings], field: str) -> bool:
+    """Say whether a value must not be shown: secrets, and properties, among which anything may be one."""
+    return (
+        field not in cls.model_fields
+        or "Secret" in str(cls.model_fields[field].annotation)
+        or not cls.model_fields[field].repr
+    )
 
 
 def _identifier(value: str) -> str:
@@ -237,8 +269,21 @@ class KafkaSettings(BaseModel):
     """
 
     kafka_bootstrap_servers: str = Field(min_length=1)
-    kafka_properties: KafkaProperties = Field(default_factory=dict)
+    kafka_properties: KafkaProperties = Field(default_factory=dict, repr=False)
     kafka_sasl_password: SecretStr | None = None
+
+
+def _registry_url(value: str) -> str:
+    parts = urlsplit(value)
+    if "@" in parts.netloc:
+        raise ValueError(
+            "credentials stand apart: set PACKHORSE_REGISTRY_USER and PACKHORSE_REGISTRY_PASSWORD (or …_FILE)"
+        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(
+            "http:// or https://, a host and perhaps a path are needed, e.g. http://registry:8081"
+        )
+    return value.rstrip("/")
 
 
 class RegistrySettings(BaseModel):
@@ -248,10 +293,10 @@ class RegistrySettings(BaseModel):
     Attributes:
         registry_url: e.g. http://registry:8081 or http://apicurio:8080/apis/ccompat/v7.
         registry_user, registry_password: For basic authentication, if it is asked for.
-        registry_timeout: Seconds for connect, and for each read.
+        registry_timeout: Seconds for connect, and for each read; one call takes at most twice as long.
     """
 
-    registry_url: str = Field(min_length=1)
+    registry_url: Annotated[str, AfterValidator(_registry_url)]
     registry_user: str | None = None
     registry_password: SecretStr | None = None
     registry_timeout: float = Field(default=5.0, gt=0, le=60)
