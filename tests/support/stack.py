@@ -125,7 +125,7 @@ class PrivateServer:
     def heal(self) -> None:
         """Make it run and its proxy behave, whatever was done to them."""
         self.proxy.resume()
-        if self.stack.status()[0].state in {"running", "silent"}:
+        if self.stack.status()[0].pid is not None:
             self.resume()
         self.start()
 

@@ -3,8 +3,10 @@
 import hashlib
 import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -112,7 +114,7 @@ def ensure_jars(artifacts: Sequence[Artifact], cache: Path, fetch: Fetcher, prog
     wanted = [folder / artifact.filename for artifact in artifacts]
     if not _missing(artifacts, folder):
         return wanted
-    with locked(cache / "lock", what="the cache of downloads", within=_LOCK_WITHIN):
+    with _locked(cache, progress):
         if missing := _missing(artifacts, folder):
             progress.say(f"fetching {len(missing)} packages of Apache Kafka {KAFKA_VERSION} into {cache}")
             _fetch_all(missing, folder, fetch, progress)
@@ -131,7 +133,7 @@ def ensure_registry(cache: Path, fetch: Fetcher, progress: Progress) -> Path:
     home = cache / f"apicurio-registry-{REGISTRY_VERSION}"
     if home.is_dir():
         return home
-    with locked(cache / "lock", what="the cache of downloads", within=_LOCK_WITHIN):
+    with _locked(cache, progress):
         if home.is_dir():
             return home
         progress.say(f"fetching Apicurio Registry {REGISTRY_VERSION} into {cache}")
@@ -144,23 +146,59 @@ def ensure_registry(cache: Path, fetch: Fetcher, progress: Progress) -> Path:
     return home
 
 
+def _locked(cache: Path, progress: Progress) -> AbstractContextManager[None]:
+    waiting = f"waiting for another run that fetches into {cache}"
+    return locked(
+        cache / "lock",
+        what="the cache of downloads",
+        within=_LOCK_WITHIN,
+        when_waiting=lambda: progress.say(waiting),
+    )
+
+
 def _missing(artifacts: Iterable[Artifact], folder: Path) -> list[Artifact]:
     return [artifact for artifact in artifacts if not is_genuine(folder / artifact.filename, artifact.sha256)]
 
 
 def _fetch_all(artifacts: Sequence[Artifact], folder: Path, fetch: Fetcher, progress: Progress) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    stoppable = _Stoppable(progress)
     with (
         tempfile.TemporaryDirectory(prefix="partial-", dir=folder.parent) as partial,
         ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="packhorse-fetch") as pool,
     ):
-        arriving = [pool.submit(_fetch_genuine, one, Path(partial), fetch, progress) for one in artifacts]
+        arriving = [pool.submit(_fetch_genuine, one, Path(partial), fetch, stoppable) for one in artifacts]
         try:
             for artifact, arrived in zip(artifacts, arriving, strict=True):
                 arrived.result().replace(folder / artifact.filename)
         except BaseException:
+            stoppable.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+class _Stoppable:
+    """Passes progress on until it is stopped; then the next piece of every download fails."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.stopped = threading.Event()
+
+    def say(self, text: str) -> None:
+        self.progress.say(text)
+
+    @contextmanager
+    def download(self, name: str, size: int) -> Iterator[Callable[[int], None]]:
+        with self.progress.download(name, size) as arrived:
+
+            def passed_on(count: int) -> None:
+                if self.stopped.is_set():
+                    raise StackFailed(
+                        f"{name} was not fetched to its end: another file failed, or you stopped it"
+                    )
+                arrived(count)
+
+            yield passed_on
 
 
 def _fetch_genuine(artifact: Artifact, partial: Path, fetch: Fetcher, progress: Progress) -> Path:

@@ -3,8 +3,7 @@
 import fcntl
 import json
 import os
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -92,17 +91,21 @@ def save(folder: Path, state: State) -> None:
 
 @contextmanager
 def locked(
-    path: Path, *, what: str, within: float, cancelled: threading.Event | None = None
+    path: Path, *, what: str, within: float, when_waiting: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
     """
     Hold the file lock *path* for the block; the kernel lets it go when the process ends, however it ends.
+
+    When somebody else holds it, *when_waiting* is called once.
 
     Raises:
         StackFailed: Somebody else held it for longer than *within* seconds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        if not wait_until(lambda: _try_lock(file.fileno()), within=within, cancelled=cancelled):
+        if not _try_lock(file.fileno()):
+            when_waiting()
+        if not wait_until(lambda: _try_lock(file.fileno()), within=within):
             raise StackFailed(
                 f"another command has held {what} ({path}) for {within:g} s; wait for it or stop it"
             )
