@@ -39,7 +39,7 @@ def doctor(
     from packhorse.console.doctor.compose import checks
     from packhorse.console.doctor.findings import all_well
     from packhorse.console.doctor.runner import run_checks
-    from packhorse.console.output import json_text, said, sheet, terminal
+    from packhorse.console.output import said, sheet, tell_json, terminal
     from packhorse.console.settings import DoctorSettings
 
     settings = DoctorSettings.load(
@@ -54,7 +54,7 @@ def doctor(
     found = [finding.without(settings.secrets()) for finding in made]
     well = all_well(found)
     if as_json:
-        typer.echo(json_text({"well": well, "checks": found}))
+        tell_json({"well": well, "checks": found})
     else:
         width = max(len(finding.check) for finding in found)
         for finding in found:

@@ -27,6 +27,16 @@ def terminal() -> Console:
     return Console(width=width, markup=False, highlight=False, emoji=False)
 
 
+def tell(text: object) -> None:
+    """Print *text* as one inert line."""
+    terminal().print(said(text), soft_wrap=True)
+
+
+def tell_json(value: object) -> None:
+    """Print *value* as one line of JSON."""
+    sys.stdout.write(json_text(value) + "\n")
+
+
 def said(value: object, style: str = "") -> Text:
     """Return *value* as text that is only printed, whatever it holds."""
     return Text(plain(value), style=style)

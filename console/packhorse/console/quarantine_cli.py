@@ -66,7 +66,7 @@ def list_messages(
     """
     from packhorse.console.compose import service_of
     from packhorse.console.facts import State
-    from packhorse.console.output import json_text, terminal
+    from packhorse.console.output import tell, tell_json, terminal
     from packhorse.console.pages import Filter, position_from
     from packhorse.console.render import page_json, page_table
 
@@ -82,14 +82,14 @@ def list_messages(
     with service_of(_settings(database_url, database_schema)) as service:
         page = service.page(wanted, after=position, limit=limit)
     if as_json:
-        typer.echo(json_text(page_json(page, show_key=show_key)))
+        tell_json(page_json(page, show_key=show_key))
         return
     if page.messages:
         terminal().print(page_table(page))
     else:
-        typer.echo("nothing in quarantine" + (" fits" if wanted != Filter() or after else ""))
+        tell("nothing in quarantine" + (" fits" if wanted != Filter() or after else ""))
     if page.next is not None:
-        typer.echo(f"more: add --after {page.next.token()}")
+        tell(f"more: add --after {page.next.token()}")
 
 
 @app.command()
@@ -116,13 +116,13 @@ def show(
       packhorse quarantine show 019b76da-a800-7000-8000-000000000000 --payload
     """
     from packhorse.console.compose import service_of
-    from packhorse.console.output import json_text, terminal
+    from packhorse.console.output import tell_json, terminal
     from packhorse.console.render import shown_json, shown_sheet
 
     with service_of(_settings(database_url, database_schema, registry_url)) as service:
         found = service.show(message_id, group=group, topic=topic, payload=payload)
     if as_json:
-        typer.echo(json_text(shown_json(found, show_key=show_key)))
+        tell_json(shown_json(found, show_key=show_key))
     else:
         terminal().print(shown_sheet(found, show_key=show_key))
 

@@ -1,6 +1,7 @@
 """Carry a redrive through at a terminal: preview, confirm, act, and tell facts as they come in."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -8,7 +9,7 @@ import typer
 
 from packhorse.console.compose import service_of
 from packhorse.console.facts import Outcome
-from packhorse.console.output import at, json_text, terminal
+from packhorse.console.output import at, tell, tell_json, terminal
 from packhorse.console.redrive import Order, checked_why
 from packhorse.console.render import preview_json, preview_sheet, redrive_line
 from packhorse.console.service import OperatorService
@@ -19,6 +20,8 @@ from packhorse.core.errors import UsageError
 
 OK, FAILED_AGAIN, UNPROVED = 0, 1, 7
 _POLL_SECONDS = 0.2
+Heard = Callable[[Redrive, str], None]
+"""Takes a step of a redrive once it is a fact, and how the message stands then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +55,14 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
         actor = service.actor(request.user, request.claimed)
         if not request.as_json:
             terminal().print(preview_sheet(preview, show_key=False))
-            typer.echo(f"\non the record as {actor.text}: {request.why.strip()}")
+            tell("")
+            tell(f"on the record as {actor.text}: {request.why.strip()}")
         if not request.yes:
             typer.confirm("redrive it?", abort=True)
         asked_at = service.redrive(preview.order, actor=actor, why=request.why)
-        tell = _silent if request.as_json else _tell
-        tell(Redrive.ASKED, f"at {at(asked_at)}")
-        last = follow(service, preview.order, seconds=request.wait, tell=tell)
+        heard = _ignored if request.as_json else _told
+        heard(Redrive.ASKED, f"at {at(asked_at)}")
+        last = follow(service, preview.order, seconds=request.wait, heard=heard)
     if request.as_json:
         inbox = last.inbox
         answer = {
@@ -67,41 +71,34 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
             "redrive": last.redrive,
             "standing": last.standing,
         }
-        typer.echo(json_text(answer | preview_json(preview) | {"outcome": inbox and inbox.outcome}))
+        tell_json(answer | preview_json(preview) | {"outcome": inbox and inbox.outcome})
     elif not request.wait:
-        typer.echo(f"packhorse status {request.message_id} tells how it went")
+        tell(f"packhorse status {request.message_id} tells how it went")
     return _code(last, waited=request.wait > 0)
 
 
 def follow(
-    service: OperatorService, order: Order, *, seconds: float, tell: "Tell", clock: Clock = SYSTEM_CLOCK
+    service: OperatorService, order: Order, *, seconds: float, heard: Heard, clock: Clock = SYSTEM_CLOCK
 ) -> GroupStatus:
-    """Return how the message stands once its redrive is proved, or after *seconds*; tell each step when it is a fact."""
+    """Return how the message stands once its redrive is proved, or after *seconds*; each step is *heard* once it is a fact."""
     deadline, told = clock.monotonic() + seconds, Redrive.ASKED
     pause = threading.Event()
     while True:
         now = service.progress(order)
         if now.redrive is not told:
             told = now.redrive
-            tell(told, now.standing)
+            heard(told, now.standing)
         if told is Redrive.PROVED or clock.monotonic() >= deadline:
             return now
         pause.wait(_POLL_SECONDS)
 
 
-class Tell:
-    """Take a step of a redrive when it has become a fact."""
-
-    def __call__(self, step: Redrive, standing: str) -> None:
-        """Say it."""
+def _told(step: Redrive, standing: str) -> None:
+    tell(f"{redrive_line(step)}: {standing}")
 
 
-class _Aloud(Tell):
-    def __call__(self, step: Redrive, standing: str) -> None:
-        terminal().print(f"{redrive_line(step)}: {standing}")
-
-
-_tell, _silent = _Aloud(), Tell()
+def _ignored(step: Redrive, standing: str) -> None:
+    del step, standing
 
 
 def _code(last: GroupStatus, *, waited: bool) -> int:

@@ -46,7 +46,7 @@ def status(
       packhorse status 019b76da-a800-7000-8000-000000000000 --search --json
     """
     from packhorse.console.compose import service_of
-    from packhorse.console.output import json_text, terminal
+    from packhorse.console.output import tell_json, terminal
     from packhorse.console.render import status_json, status_sheet
     from packhorse.console.settings import ConsoleSettings
 
@@ -64,7 +64,7 @@ def status(
     with service_of(settings) as service:
         found = service.status(message_id, search=asked)
     if as_json:
-        typer.echo(json_text(status_json(found, show_key=show_key)))
+        tell_json(status_json(found, show_key=show_key))
     else:
         terminal().print(status_sheet(found, show_key=show_key))
     if not found.known:
