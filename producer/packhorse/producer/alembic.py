@@ -2,7 +2,7 @@
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -47,27 +47,40 @@ def make_partitions(url: str, schema: str, days_ahead: int) -> None:
     """Make the missing day partitions; a day whose rows already lie in the default partition is left there."""
     with _translated(schema), psycopg.connect(url) as connection:
         today: date = _one(connection, TODAY)
+        made = _attached(connection, schema)
+        missing = [day for day in days_from(today, days_ahead) if day.name not in made]
         connection.commit()
-        for day in days_from(today, days_ahead):
-            _make_partition(connection, schema, day)
+        # one by one where somebody may be writing, so that no lock is held for long
+        pieces = [[day] for day in missing] if len(made) > 1 else [missing]
+        for piece in pieces:
+            _make_giving_way(connection, schema, piece)
 
 
-def _make_partition(connection: psycopg.Connection[Any], schema: str, day: Day) -> None:
+def _make_giving_way(connection: psycopg.Connection[Any], schema: str, days: Sequence[Day]) -> None:
     for tries_left in reversed(range(TRIES)):
         try:
             with connection.transaction():
-                connection.execute(LOCK_SCHEMA, (LOCK_CLASS, schema))
-                connection.execute(GIVE_WAY)
-                attached = connection.execute(ATTACHED, (f'"{schema}".outbox',)).fetchall()
-                if (day.name,) not in attached:
-                    for statement in day.statements(schema):
-                        connection.execute(statement.encode())
+                _make(connection, schema, days)
             return
         except pg.CheckViolation:
             return
         except pg.LockNotAvailable:
             if not tries_left:
                 raise
+
+
+def _make(connection: psycopg.Connection[Any], schema: str, days: Sequence[Day]) -> None:
+    connection.execute(LOCK_SCHEMA, (LOCK_CLASS, schema))
+    connection.execute(GIVE_WAY)
+    made = _attached(connection, schema)
+    for day in days:
+        if day.name not in made:
+            for statement in day.statements(schema):
+                connection.execute(statement.encode())
+
+
+def _attached(connection: psycopg.Connection[Any], schema: str) -> set[str]:
+    return {row[0] for row in connection.execute(ATTACHED, (f'"{schema}".outbox',))}
 
 
 def read_status(url: str, schema: str) -> MigrationStatus:

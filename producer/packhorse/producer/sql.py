@@ -61,10 +61,10 @@ SELECT c.relname, has_schema_privilege(n.oid, 'USAGE') AND CASE c.relname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = '{schema}' AND c.relname IN ('outbox', 'schema_version')"""
 
-# The registry's ids of all versions of some subjects. A row is settled when its writer had ended before any
-# transaction that runs now began: what this transaction itself wrote may yet be rolled back.
+# The registry's ids of all versions of some subjects. A row is settled when its transaction id is older than this
+# transaction's: what this transaction wrote itself (a savepoint's id is younger still) may yet be rolled back.
 SCHEMA_IDS = """
-SELECT subject, version, schema_id, age(xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
+SELECT subject, version, schema_id, coalesce(age(xmin) > age(pg_current_xact_id_if_assigned()::xid), true)
 FROM "{schema}".schema_version WHERE subject = ANY(%s)"""
 
 
