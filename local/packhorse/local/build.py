@@ -64,7 +64,7 @@ class Builder:
             jars=jars,
             cluster_id=self.chance.token(),
             settings=settings.kafka,
-            heap=settings.kafka_heap,
+            java_options=settings.kafka_java_options,
             advertised_port=settings.advertised_port,
         )
 

@@ -75,14 +75,15 @@ def wait_until(
     fact: Callable[[], bool],
     *,
     within: float,
+    every: float = _PAUSE,
     cancelled: threading.Event | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> bool:
-    """Ask *fact* again and again for up to *within* seconds; False when it never came true or was cancelled."""
+    """Ask *fact* again and again for up to *within* seconds, *every* so many; False when it never came true or was cancelled."""
     pause = cancelled or threading.Event()
     deadline = clock.monotonic() + within
     while not fact():
-        if clock.monotonic() >= deadline or pause.wait(_PAUSE):
+        if clock.monotonic() >= deadline or pause.wait(every):
             return False
     return True
 

@@ -62,7 +62,8 @@ class Registry:
             "QUARKUS_MANAGEMENT_PORT": str(self.ports["registry_management"]),
             "APICURIO_RULES_GLOBAL_COMPATIBILITY": "BACKWARD",
             "APICURIO_DATASOURCE_URL": f"jdbc:h2:file:{self.folder / 'registry' / 'store'};WRITE_DELAY=0",
-            "QUARKUS_LOG_LEVEL": "WARN",
+            "QUARKUS_HTTP_ACCESS_LOG_ENABLED": "false",
+            "QUARKUS_LOG_CONSOLE_FORMAT": "%d{yyyy-MM-dd HH:mm:ss.SSS} %-5p %c{1}: %s%e%n",
             **self.settings,
         }
 

@@ -28,7 +28,7 @@ class StackSettings:
         kafka: Broker settings on top of ours.
         postgres: Server settings on top of ours, written as postgresql.conf wants them.
         postgres_binaries: Folder of another Postgres's programs; None takes the packaged ones.
-        kafka_heap: Java heap of the broker, as `-Xmx` takes it.
+        kafka_java_options: Options of the Java runtime that the broker runs on.
         advertised_port: A further Kafka listener that tells its clients it stands at this port: for a proxy.
         start_within: Seconds that a service may take until it answers.
 
@@ -42,7 +42,7 @@ class StackSettings:
     kafka: Mapping[str, str] = field(default_factory=dict)
     postgres: Mapping[str, str] = field(default_factory=dict)
     postgres_binaries: Path | None = None
-    kafka_heap: str = "1g"
+    kafka_java_options: tuple[str, ...] = ("-Xmx1g",)
     advertised_port: int | None = None
     start_within: float = 90.0
 

@@ -20,6 +20,7 @@ from packhorse.local.settings import StackSettings
 _PREPARE_WITHIN = 120.0
 _TAIL = 15
 _TRIES = 3
+_ASK_EVERY = 0.1  # a service that starts logs each question it can't answer
 
 
 class Starter:
@@ -79,6 +80,7 @@ class Starter:
         answered = wait_until(
             lambda: self._launcher.exit_code(pid) is not None or answers(name, port),
             within=within,
+            every=_ASK_EVERY,
             cancelled=self._cancelled,
         )
         if (code := self._launcher.exit_code(pid)) is not None:
