@@ -14,10 +14,10 @@ _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", 
 
 @app.command()
 def doctor(
-    avro: Annotated[
+    avro_dir: Annotated[
         Path | None,
         typer.Option(
-            "--avro", metavar="FOLDER", help="Check that the schemas of this folder are registered."
+            "--avro-dir", metavar="FOLDER", help="Check that the schemas of this folder are registered."
         ),
     ] = None,
     as_json: options.Json = False,
@@ -34,7 +34,7 @@ def doctor(
 
     [bold]Example[/]
       packhorse doctor
-      packhorse doctor --avro schemas/avro --json
+      packhorse doctor --avro-dir schemas/avro --json
     """
     from packhorse.console.doctor.compose import checks
     from packhorse.console.doctor.findings import all_well
@@ -50,7 +50,7 @@ def doctor(
             "registry_url": registry_url,
         }
     )
-    made = run_checks(checks(settings, avro=avro), seconds=4 * settings.timeout)
+    made = run_checks(checks(settings, avro=avro_dir), seconds=4 * settings.timeout)
     found = [finding.without(settings.secrets()) for finding in made]
     well = all_well(found)
     if as_json:

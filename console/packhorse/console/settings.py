@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
-from packhorse.schemas.settings import KafkaProperties, PartSettings, RegistrySettings
+from packhorse.schemas.settings import KafkaProperties, PartSettings, RegistrySettings, RegistryUrl
 
 
 def _namespace(value: str | None) -> str | None:
@@ -51,7 +51,7 @@ class DoctorSettings(PartSettings):
     kafka_bootstrap_servers: str | None = None
     kafka_properties: KafkaProperties = Field(default_factory=dict)
     kafka_sasl_password: SecretStr | None = None
-    registry_url: str | None = None
+    registry_url: RegistryUrl | None = None
     registry_user: str | None = None
     registry_password: SecretStr | None = None
     registry_timeout: float = Field(default=5.0, gt=0, le=60)

@@ -192,11 +192,7 @@ def _explain(
                 f"{cls.variable(field)} is not set; set it, {cls.variable(field)}_FILE or {field} in {DEFAULT_FILE}"
             )
             continue
-        given = (
-            ""
-            if _hidden(cls, field) or field not in values
-            else f" = {_shown(values[field])!r}"
-        )
+        given = "" if _hidden(cls, field) or field not in values else f" = {_shown(values[field])!r}"
         lines.append(f"{where}{given}: {item['msg'].removeprefix('Value error, ')}")
     return "; ".join(lines)
 
@@ -286,6 +282,10 @@ def _registry_url(value: str) -> str:
     return value.rstrip("/")
 
 
+RegistryUrl = Annotated[str, AfterValidator(_registry_url)]
+"""The Confluent API's base URL, without credentials in it."""
+
+
 class RegistrySettings(BaseModel):
     """
     Say where the schema registry is (the Confluent API's base URL).
@@ -296,7 +296,7 @@ class RegistrySettings(BaseModel):
         registry_timeout: Seconds for connect, and for each read; one call takes at most twice as long.
     """
 
-    registry_url: Annotated[str, AfterValidator(_registry_url)]
+    registry_url: RegistryUrl
     registry_user: str | None = None
     registry_password: SecretStr | None = None
     registry_timeout: float = Field(default=5.0, gt=0, le=60)

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from packhorse.console.doctor.postgres import DatabaseCheck
     from packhorse.schemas.registry import Registry
 
-PARTS_WITH_SETTINGS = ("producer", "relay", "processor", "console")
+SETTINGS_MODULES = (
+    "packhorse.schemas.options",
+    "packhorse.producer.settings",
+    "packhorse.relay.settings",
+    "packhorse.processor.settings",
+    "packhorse.console.settings",
+)
+"""Where the parts keep their settings models."""
 
 
 def checks(settings: DoctorSettings, *, avro: Path | None) -> list[Check]:
@@ -62,7 +69,7 @@ def checks(settings: DoctorSettings, *, avro: Path | None) -> list[Check]:
                 name="schema ids",
                 run=lambda: doctor.schema_ids(avro),
                 cause="the folder, the database or the registry can't be read",
-                next_step=f"packhorse schemas check {avro}",
+                next_step=f"packhorse schemas check --avro-dir {avro}",
             )
         )
     return made
@@ -70,9 +77,9 @@ def checks(settings: DoctorSettings, *, avro: Path | None) -> list[Check]:
 
 def settings_models() -> list[type[PartSettings]]:
     """Return the settings models of all parts, by importing each part's settings module."""
-    for part in PARTS_WITH_SETTINGS:
-        if importlib.util.find_spec(f"packhorse.{part}.settings") is not None:
-            importlib.import_module(f"packhorse.{part}.settings")
+    for module in SETTINGS_MODULES:
+        if importlib.util.find_spec(module) is not None:
+            importlib.import_module(module)
     found: list[type[PartSettings]] = []
     waiting = [PartSettings]
     while waiting:

@@ -10,7 +10,7 @@ from packhorse.schemas.settings import PREFIX, PartSettings
 
 OURS = frozenset({f"{PREFIX}CONFIG", f"{PREFIX}LOG_FORMAT", f"{PREFIX}TEST_STACK"})
 """Variables that belong to no part's model."""
-_STAND_IN = {"database_url": "postgresql://localhost/x", "registry_url": "http://localhost"}
+_STAND_IN = {"database_url": "postgresql://localhost/x", "registry_url": "http://localhost:8081"}
 
 
 def judge_settings(
