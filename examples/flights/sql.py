@@ -171,7 +171,8 @@ SELECT
     count(*) FILTER (WHERE outcome = 'retry') AS waiting,
     count(*) FILTER (WHERE outcome = 'quarantine') AS quarantined,
     coalesce(sum(deliveries - 1), 0)::bigint AS duplicates,
-    (SELECT count(*) FROM packhorse.failed_attempt) AS failed_attempts
+    (SELECT count(*) FROM packhorse.failed_attempt) AS failed_attempts,
+    (SELECT count(*) FROM packhorse.quarantined_message WHERE copy_offset IS NULL) AS uncopied
 FROM packhorse.inbox WHERE group_id = 'figures'
 """
 

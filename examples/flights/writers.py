@@ -56,6 +56,10 @@ class Writers:
         """
         return self._pool.submit(self._write, plans, movements)
 
+    def trickle(self, movements: Sequence[Movement], *, per_second: float) -> Future[None]:
+        """Begin to write *movements*, whose plans are published, in a transaction each, at a steady pace."""
+        return self._pool.submit(self._trickle, movements, 1 / per_second)
+
     def stop(self) -> None:
         """Stop between two transactions and wait for that; what was not begun is left out."""
         self._stop.set()
@@ -69,6 +73,7 @@ class Writers:
             for movement in movements:
                 planner.has_published(movement.flight.day)
                 desks[crc32(movement.flight.key.encode()) % DESKS].put(movement)
+            planner.publish_the_rest()
             for desk in desks:
                 desk.close()
         except BaseException:
@@ -88,6 +93,14 @@ class Writers:
         except BaseException:
             self._stop.set()
             raise
+
+    def _trickle(self, movements: Sequence[Movement], pause: float) -> None:
+        with self._connection() as connection:
+            for movement in movements:
+                if self._stop.wait(pause):
+                    raise Stopped
+                record(connection, [movement])
+                self._count(1)
 
     def _publish(self, flights: Sequence[Flight]) -> None:
         with self._connection() as connection:
@@ -168,6 +181,13 @@ class _Planner:
         self._published[day].result()
         self._begin_next()
         self._asked_for.add(day)
+
+    def publish_the_rest(self) -> None:
+        """Return when every plan is committed."""
+        for day, flights in self._rest:
+            self._published[day] = self._pool.submit(self._publish, flights)
+        for published in self._published.values():
+            published.result()
 
     def close(self) -> None:
         """Wait for the plan in hand."""

@@ -1,0 +1,95 @@
+"""The relay and the processor as a person would run them: commands, in processes of their own, with their logs."""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from packhorse.core.errors import PackhorseError
+from packhorse.local.launcher import Command, Launcher
+from packhorse.local.places import tail
+
+CHECKOUT = Path(__file__).parents[2]
+FIGURES = "examples.flights.figures:app"
+_TAIL = 20
+
+
+class ChildFailed(PackhorseError):
+    """A command ended with an error, or ended at all where it should not; ends with the tail of its log."""
+
+
+class Children:
+    """
+    Commands of Packhorse that run beside this process.
+
+    They end with the block, and with this process however it ends: a guard watches it (see packhorse.local.guard).
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._environment = {**os.environ, **environment}
+        self._launcher = Launcher(folder / "guard.log")
+        self._pids: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._launcher.end()
+
+    def run(self, *arguments: str, within: float = 60.0) -> None:
+        """
+        Run `packhorse` with *arguments* to its end.
+
+        Raises:
+            ChildFailed: It ended with another status than 0.
+        """
+        name = "-".join(arguments[:2])
+        status = self._launcher.run(self._command(name, arguments), within=within)
+        if status != 0:
+            raise self._failure(name, f"`packhorse {' '.join(arguments)}` ended with status {status}")
+
+    def start_relay(self) -> None:
+        """Start the relay."""
+        self._start("relay", "relay", "run")
+
+    def start_processor(self) -> None:
+        """Start the processor with the figures' handlers."""
+        self._start("processor", "processor", "run", FIGURES)
+
+    def kill(self, name: str) -> None:
+        """Kill the child *name* with SIGKILL: it has no moment to tidy up."""
+        os.kill(self._pids.pop(name), signal.SIGKILL)
+
+    def check(self) -> None:
+        """
+        Check that every child that was started and not killed still runs.
+
+        Raises:
+            ChildFailed: One has ended.
+        """
+        for name, pid in self._pids.items():
+            if (status := self._launcher.exit_code(pid)) is not None:
+                raise self._failure(name, f"the {name} ended with status {status}")
+
+    def _start(self, name: str, *arguments: str) -> None:
+        self._pids[name] = self._launcher.start(self._command(name, arguments))
+
+    def _command(self, name: str, arguments: Sequence[str]) -> Command:
+        return Command(
+            argv=(sys.executable, "-m", "packhorse.cli.main", *arguments),
+            env=self._environment,
+            cwd=CHECKOUT,
+            log=self._folder / f"{name}.log",
+        )
+
+    def _failure(self, name: str, what: str) -> ChildFailed:
+        path = self._folder / f"{name}.log"
+        lines = "\n".join(f"  {line}" for line in tail(path, _TAIL))
+        return ChildFailed(f"{what}. The end of {path}:\n{lines}")

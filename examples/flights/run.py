@@ -1,0 +1,217 @@
+"""The demo from end to end: surroundings, writers, trouble, calm, and the reckoning."""
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import psycopg
+
+from examples.flights import dataset, sql
+from examples.flights.children import Children
+from examples.flights.flights import Flight, Zones, read_flights
+from examples.flights.recount import recount
+from examples.flights.rehearsal import Rehearsal
+from examples.flights.show import Screen
+from examples.flights.standing import Standing, read_standing
+from examples.flights.surroundings import Surroundings, prepare, surroundings
+from examples.flights.timeline import Movement, in_order, plans
+from examples.flights.verify import (
+    Check,
+    check_account,
+    check_figures,
+    check_order,
+    check_poison,
+    read_figures,
+)
+from examples.flights.writers import Writers
+from packhorse.core.errors import InfrastructureError, UsageError
+
+CALM = 1_000
+"""Most movements that are written at a steady pace at the end, to measure the latency without a backlog."""
+CALM_PER_SECOND = 125.0
+OUTAGE_AIRCRAFT = 3
+_LOOK = 0.1  # seconds between two looks at how it stands, at least
+_STUCK = 120.0  # seconds without any change after which the demo gives up
+
+
+class Stuck(InfrastructureError):
+    """Nothing moves any more; says how it stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """
+    What a person may choose.
+
+    Attributes:
+        flights: How many, from the first of the file on.
+        folder: Where the stack and the logs lie, absolute.
+        keep: Leave the stack running at the end, to look around.
+    """
+
+    flights: int = 20_000
+    folder: Path
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.flights <= dataset.ROWS:
+            raise UsageError(f"--flights {self.flights}: 1 to {dataset.ROWS:,} are allowed")
+
+
+def run(options: Options, screen: Screen) -> bool:
+    """
+    Run the demo and return whether everything adds up.
+
+    Raises:
+        PackhorseError: It could not be run to its end; the text says what to do.
+    """
+    if not dataset.is_cached():
+        screen.say("downloading the flights of 2013, 9 MB, once for this user")
+    archive = dataset.fetch()
+    flights = _first(options.flights, archive)
+    days = {flight.day for flight in flights}
+    screen.say(f"{len(flights):,} flights read, {min(days)} to {max(days)}")
+    with ExitStack() as undo:
+        around = undo.enter_context(surroundings(options.folder, screen, keep=options.keep))
+        children = undo.enter_context(Children(options.folder, around.variables))
+        screen.say("tables, schemas and topics are made")
+        prepare(around, children)
+        demo = undo.enter_context(Demo(around, children, screen, flights))
+        demo.run()
+        checks = demo.checks(archive)
+        screen.table(checks)
+        screen.rows(demo.measured)
+        return all(check.good for check in checks)
+
+
+def _first(count: int, archive: Path) -> list[Flight]:
+    zones = Zones(dataset.airports_csv(archive))
+    return list(islice(read_flights(dataset.flights_csv(archive), zones), count))
+
+
+class Demo:
+    """One run: everything between the first event and the reckoning."""
+
+    def __init__(
+        self, around: Surroundings, children: Children, screen: Screen, flights: Sequence[Flight]
+    ) -> None:
+        self._children = children
+        self._screen = screen
+        self._flights = flights
+        self._movements = in_order(flights)
+        self._connection = psycopg.connect(around.database_url, autocommit=True)
+        self._writers = Writers(around.database_url)
+        self._rehearsal = Rehearsal(children, self._connection, screen.say)
+        self._standing = Standing()
+        self._pause = threading.Event()
+        self._measured: list[tuple[str, str]] = []
+
+    def __enter__(self) -> "Demo":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writers.stop()
+        self._connection.close()
+
+    def run(self) -> None:
+        """
+        Write all events and return when each has come to its end.
+
+        First all is well; then, as fast as it goes, come outage, poison and kills; at the end a steady pace, so that
+        the latency is that of a message and not of a backlog.
+
+        Raises:
+            ChildFailed: The relay or the processor has ended by itself.
+            Stuck: Nothing has changed for two minutes.
+        """
+        opening, busy, calm = _parts(self._movements)
+        self._children.start_relay()
+        self._children.start_processor()
+        began = self._screen.seconds
+        self._screen.say("relay and processor run; the airline begins to work")
+        self._wait_for(self._writers.start(plans(self._flights), opening), quiet=False)
+        self._rehearsal.begin(_busiest(busy), total=self._expected - len(calm))
+        self._wait_for(self._writers.start([], busy))
+        took, last = self._screen.seconds - began, self._last_seq()
+        self._measured.append(self._measure(f"{last:,} messages at once", after=0, upto=last, took=took))
+        self._screen.say(f"quiet after {took:.1f} s; now {len(calm):,} more, {CALM_PER_SECOND:g} a second")
+        self._wait_for(self._writers.trickle(calm, per_second=CALM_PER_SECOND))
+        pace = f"{len(calm):,} messages, {CALM_PER_SECOND:g} a second"
+        self._measured.append(self._measure(pace, after=last, upto=self._last_seq()))
+
+    def checks(self, archive: Path) -> list[Check]:
+        """Return everything that must be so at the end, checked."""
+        lines = islice(dataset.flights_csv(archive), len(self._flights) + 1)
+        airports, aircraft = recount(lines, dataset.airports_csv(archive))
+        return [
+            check_figures("airports", read_figures(self._connection, sql.AIRPORTS, "airport"), airports),
+            check_figures("aircraft", read_figures(self._connection, sql.AIRCRAFT, "tail_number"), aircraft),
+            check_account(self._connection, expected=self._expected, poison=len(self._rehearsal.poison)),
+            check_order(self._connection),
+            *check_poison(self._connection, self._rehearsal.poison),
+        ]
+
+    @property
+    def measured(self) -> list[tuple[str, str]]:
+        """Return what was measured, names and values."""
+        return self._measured
+
+    @property
+    def _expected(self) -> int:
+        return len(self._flights) + len(self._movements) + len(self._rehearsal.poison)
+
+    def _wait_for(self, writing: Future[None], *, quiet: bool = True) -> None:
+        """Return when *writing* is done and, if *quiet*, every message has come to its end and all trouble is over."""
+        seen: object = None
+        changed_at = self._screen.seconds
+        while True:
+            asked_at = self._screen.seconds
+            self._children.check()
+            standing, written = read_standing(self._connection), self._writers.written
+            trouble = self._rehearsal.go_on(standing)
+            self._screen.show(self._expected, written, standing)
+            if writing.done():
+                writing.result()
+                if not quiet or (not trouble and standing.finished == written + len(self._rehearsal.poison)):
+                    return
+            if (now := (standing, written)) != seen:
+                seen, changed_at = now, self._screen.seconds
+            if self._screen.seconds - changed_at > _STUCK:
+                raise Stuck(
+                    f"nothing has changed for {_STUCK:g} s: {written:,} written, {standing}; see the logs"
+                )
+            # A look at a year of messages takes a while itself: it may take a tenth of the time at most.
+            self._pause.wait(max(_LOOK, 10 * (self._screen.seconds - asked_at)))
+
+    def _last_seq(self) -> int:
+        (seq,) = self._connection.execute(sql.LAST_SEQ).fetchone() or (0,)
+        return int(seq)
+
+    def _measure(self, what: str, *, after: int, upto: int, took: float | None = None) -> tuple[str, str]:
+        (by_commit,) = self._connection.execute(sql.COMMIT_TIMES).fetchone() or (False,)
+        statement = sql.LATENCY if by_commit else sql.LATENCY_OF_INSERTS
+        (found,) = self._connection.execute(statement, {"after": after, "upto": upto}).fetchone() or (None,)
+        p50, p99 = found or (0.0, 0.0)
+        rate = f"{(upto - after) / took:,.0f} messages/s end to end; " if took else ""
+        points = "commit to commit" if by_commit else "insert to insert"
+        return what, f"{rate}p50 {p50 * 1000:,.0f} ms, p99 {p99 * 1000:,.0f} ms ({points}, database's clock)"
+
+
+def _parts(
+    movements: Sequence[Movement],
+) -> tuple[Sequence[Movement], Sequence[Movement], Sequence[Movement]]:
+    """Part *movements* into those before the trouble, those in it, and those after it."""
+    calm = len(movements) - min(CALM, len(movements) // 10)
+    opening = calm // 10
+    return movements[:opening], movements[opening:calm], movements[calm:]
+
+
+def _busiest(movements: Sequence[Movement]) -> list[str]:
+    """Return the aircraft with the most *movements*: an outage of theirs is met for certain."""
+    tails = Counter(movement.flight.tail_number for movement in movements if movement.flight.tail_number)
+    return [tail for tail, _ in tails.most_common(OUTAGE_AIRCRAFT)]

@@ -1,0 +1,109 @@
+"""Where the demo runs: a stack of its own or the one that the environment names, and a fresh database on it."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql as composing
+
+from examples.flights import sql
+from examples.flights.children import FIGURES, Children
+from examples.flights.messages import FlightScheduled
+from packhorse.core.clock import SYSTEM_CHANCE
+from packhorse.core.errors import DatabaseUnavailable, SettingsError
+from packhorse.local.places import cache_folder
+from packhorse.local.progress import Progress
+from packhorse.local.settings import DATABASE_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE, StackSettings
+from packhorse.local.stack import Stack
+from packhorse.local.state import locked
+
+NAMESPACE_VARIABLE = "PACKHORSE_NAMESPACE"
+SERVICES = (DATABASE_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """
+    What the parts of Packhorse are told through the environment.
+
+    Attributes:
+        database_url: The demo's own database.
+        variables: The environment variables, the database's included.
+    """
+
+    database_url: str
+    variables: Mapping[str, str]
+
+
+@contextmanager
+def surroundings(folder: Path, progress: Progress, *, keep: bool) -> Iterator[Surroundings]:
+    """
+    Provide services and an empty database for the block.
+
+    The services that PACKHORSE_DATABASE_URL, …_KAFKA_BOOTSTRAP_SERVERS and …_REGISTRY_URL name are used; with none of
+    the three set, a stack in *folder* is made anew. It stops with the block, and goes on only if *keep* asks for that
+    and the block ends well.
+
+    Raises:
+        SettingsError: Some of the three are set and some are not.
+        StackFailed: A service did not start, or another demo uses the folder.
+        DatabaseUnavailable: The database can't be made.
+    """
+    if named := {name: os.environ[name] for name in SERVICES if os.environ.get(name)}:
+        if missing := [name for name in SERVICES if name not in named]:
+            raise SettingsError(
+                f"{', '.join(named)} set and {', '.join(missing)} not: set all three, or none"
+            )
+        yield _on(named)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = StackSettings(
+        folder=folder,
+        cache=cache_folder(os.environ, Path.home()),
+        postgres={"track_commit_timestamp": "on"},  # so that a latency can be told from commit to commit
+    )
+    with locked(folder / "demo.lock", what="the demo", within=1.0):
+        stack = Stack(settings, progress=progress)
+        stack.reset()
+        stack.up(hold=not keep)
+        try:
+            yield _on(stack.endpoints.variables())
+        except BaseException:
+            stack.down()
+            raise
+        if not keep:
+            stack.down()
+
+
+def _on(services: Mapping[str, str]) -> Surroundings:
+    server = services[DATABASE_VARIABLE]
+    name = f"flights_{SYSTEM_CHANCE.token().hex[:12]}"
+    try:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(composing.SQL("CREATE DATABASE {}").format(composing.Identifier(name)))
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(f"the demo's database can't be made: {error}") from error
+    url = urlsplit(server)._replace(path=f"/{name}").geturl()
+    namespace = FlightScheduled.__packhorse__.namespace
+    return Surroundings(
+        database_url=url, variables={**services, DATABASE_VARIABLE: url, NAMESPACE_VARIABLE: namespace}
+    )
+
+
+def prepare(around: Surroundings, children: Children) -> None:
+    """
+    Make the tables of Packhorse, of operations and of the figures; register the schemas; make the topics.
+
+    Raises:
+        ChildFailed: A command failed.
+    """
+    children.run("migrate", "up")
+    children.run("schemas", "register")
+    children.run("topics", "apply", FIGURES)
+    with psycopg.connect(around.database_url, autocommit=True) as connection:
+        for tables in (sql.OPERATIONS_TABLES, sql.FIGURES_TABLES, sql.OUTAGE_TABLES):
+            connection.execute(tables)

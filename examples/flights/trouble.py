@@ -1,0 +1,123 @@
+"""
+What goes wrong on purpose while the demo runs.
+
+An outage: for some aircraft, the figures can't be written for a while. It is a trigger in the database, so the handlers
+meet it as they would meet a real one, with no code of theirs for it. And poison: messages that no handler can ever
+finish, each with a key of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from examples.flights import sql
+from examples.flights.messages import FlightDeparted, FlightScheduled
+from examples.flights.operations import outbox
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+
+FOREVER_OUT = "POISON-4"
+NO_SUCH_SCHEMA = 2_000_000_000
+_LONG_AGO = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poison:
+    """
+    A message that must come to rest in quarantine.
+
+    Attributes:
+        what: What is wrong with it, for people.
+        reason: The reason code that it must be quarantined with.
+    """
+
+    id: UUID
+    what: str
+    reason: str
+
+
+def begin_outage(connection: psycopg.Connection[Any], aircraft: Sequence[str]) -> None:
+    """Let no figures of *aircraft* be written until `end_outage`."""
+    connection.execute(sql.BEGIN_OUTAGE, {"aircraft": list(aircraft)})
+
+
+def end_outage(connection: psycopg.Connection[Any]) -> None:
+    """Let the figures be written again, but for the one aircraft whose message is poison."""
+    connection.execute(sql.END_OUTAGE, {"but": FOREVER_OUT})
+
+
+def emit_poison(connection: psycopg.Connection[Any]) -> list[Poison]:
+    """Write the poison, in one transaction, and return what must become of it."""
+    with connection.transaction():
+        connection.execute(sql.BEGIN_OUTAGE, {"aircraft": [FOREVER_OUT]})
+        return [
+            _poison(
+                outbox.emit(connection, _nowhere(), key="POISON-1"),
+                "a flight over no distance",
+                "no-distance",
+            ),
+            _raw(connection, "POISON-2", b"\xffno Avro", "bytes that are no Avro", "undecodable"),
+            _raw(
+                connection,
+                "POISON-3",
+                b"\x00" + NO_SUCH_SCHEMA.to_bytes(4) + b"\x02",
+                "a schema id that the registry does not know",
+                "unknown-schema",
+            ),
+            _poison(
+                outbox.emit(connection, _out_forever(), key=FOREVER_OUT),
+                "an outage that never ends",
+                "attempts-exhausted",
+            ),
+        ]
+
+
+def _nowhere() -> FlightDeparted:
+    return FlightDeparted(
+        flight_id="poison-1",
+        tail_number="POISON-1",
+        origin="EWR",
+        destination="EWR",
+        distance_miles=0,
+        departed_at=_LONG_AGO,
+        delay_minutes=0,
+    )
+
+
+def _out_forever() -> FlightScheduled:
+    return FlightScheduled(
+        flight_id="poison-4",
+        carrier="XX",
+        number=4,
+        tail_number=FOREVER_OUT,
+        origin="EWR",
+        destination="LGA",
+        distance_miles=17,
+        scheduled_departure=_LONG_AGO,
+        scheduled_arrival=_LONG_AGO,
+    )
+
+
+def _raw(connection: psycopg.Connection[Any], key: str, payload: bytes, what: str, reason: str) -> Poison:
+    """Write an outbox row past `Outbox`, which would refuse it: as a broken writer in another language might."""
+    message_id = SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now())
+    kind = FlightDeparted.__packhorse__
+    connection.execute(
+        sql.RAW_OUTBOX_ROW,
+        {
+            "id": message_id,
+            "aggregatetype": kind.aggregatetype,
+            "key": key,
+            "type": kind.type,
+            "schema_version": str(kind.version),
+            "payload": payload,
+        },
+    )
+    return _poison(message_id, what, reason)
+
+
+def _poison(message_id: UUID, what: str, reason: str) -> Poison:
+    return Poison(id=message_id, what=what, reason=reason)
