@@ -49,19 +49,20 @@ def run(
 
     [bold]Example[/]: packhorse relay run --namespace airline
     """
+    from packhorse.producer.otel_sdk import telemetry_from
     from packhorse.relay.daemon import run as run_daemon
     from packhorse.relay.settings import RelaySettings
 
-    run_daemon(
-        RelaySettings.load(
-            {
-                "database_url": database_url,
-                "database_schema": database_schema,
-                "kafka_bootstrap_servers": kafka_bootstrap_servers,
-                "namespace": namespace,
-            }
-        )
+    settings = RelaySettings.load(
+        {
+            "database_url": database_url,
+            "database_schema": database_schema,
+            "kafka_bootstrap_servers": kafka_bootstrap_servers,
+            "namespace": namespace,
+        }
     )
+    with telemetry_from(service="packhorse-relay") as telemetry:
+        run_daemon(settings, telemetry=telemetry)
 
 
 @app.command()
