@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Any, Protocol, TypeVar, cast
 
 import fastavro
+from fastavro._read_py import schemaless_reader as read_in_python
 
 from packhorse.core.errors import SchemaError, Undecodable
 from packhorse.core.message import TypedMessage
@@ -38,6 +39,8 @@ class BodyReader:
 
     def __init__(self, writer: Schema, make: Convert | None) -> None:
         self._wire: Any = fastavro.parse_schema(wire_schema(writer))
+        # The compiled reader follows any nesting until the process dies of its stack; the other one stops in time.
+        self._read = read_in_python if writer.is_recursive() else fastavro.schemaless_reader
         self._make = make
 
     def read(self, body: bytes) -> Any:
@@ -49,7 +52,7 @@ class BodyReader:
         """
         buffer = BytesIO(body)
         try:
-            wire = fastavro.schemaless_reader(buffer, self._wire, None, return_named_type=True)
+            wire = self._read(buffer, self._wire, None, return_named_type=True)
         except (EOFError, IndexError, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise Undecodable(
                 f"body of {len(body)} bytes is no Avro of its schema: {type(error).__name__} at byte {buffer.tell()}"

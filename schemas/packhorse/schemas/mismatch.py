@@ -9,6 +9,7 @@ from uuid import UUID
 from packhorse.core.errors import ValueMismatch
 
 _LONGEST = 60
+_LONGEST_PATH = 200
 _LONGEST_INT_BITS = 128
 _SHOWN: Final = (bool, float, str, bytes, Decimal, UUID, dt.date, dt.time)
 
@@ -43,8 +44,9 @@ class Mismatch(Exception):
         path = self._path()
         given = type(self.given).__name__ if self.personal else shown(self.given)
         why = f" ({self.why})" if self.why and not self.personal else ""
+        where = path if len(path) <= _LONGEST_PATH else f"{path[: _LONGEST_PATH - 1]}…"
         return ValueMismatch(
-            f"{what}, {path or 'the message'}: given {given}{why}; allowed: {self.allowed}", path=path
+            f"{what}, {where or 'the message'}: given {given}{why}; allowed: {self.allowed}", path=path
         )
 
     def _path(self) -> str:

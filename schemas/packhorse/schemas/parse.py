@@ -60,7 +60,7 @@ def parse_schema(text: str, *, find: Find | None = None, strict: bool = False) -
     """
     try:
         raw = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SchemaError(f"schema is no JSON: {error}") from None
     parser = _Parser(find=find or _nowhere, strict=strict)
     root = parser.node(raw, namespace="", path="")
@@ -77,6 +77,9 @@ class _Parser:
     find: Find
     strict: bool
     names: dict[str, Named] = field(default_factory=dict)
+    own: set[str] = field(
+        default_factory=set
+    )  # names that this text defines, or that were asked for and found
     open: set[str] = field(
         default_factory=set
     )  # records whose fields are being read: they may name themselves
@@ -101,7 +104,7 @@ class _Parser:
             return Primitive(kind=name)
         candidates = [name] if "." in name or not namespace else [f"{namespace}.{name}", name]
         for candidate in candidates:
-            if candidate in self.names or candidate in self.open or self._found(candidate, path):
+            if candidate in self.own or candidate in self.open or self._found(candidate, path):
                 return Ref(name=candidate)
         raise _error(
             path, f"type {name!r} is not known; define it before, or put it in a subject of its own name"
@@ -109,13 +112,14 @@ class _Parser:
 
     def _found(self, name: str, path: str) -> bool:
         if (found := self.find(name)) is None:
-            return False
+            return name in self.names
         for other, named in found.names.items():
             if other in self.open or self.names.get(other, named) != named:
                 raise _error(
                     path, f"{other} comes in with two meanings; let all references pin one version of it"
                 )
             self.names[other] = named
+        self.own.add(name)
         return name in found.names
 
     def _union(self, raw: list[Any], namespace: str, path: str) -> Union:
@@ -165,6 +169,7 @@ class _Parser:
             made = Record(name=name, fields=self._fields(raw, inner, path), aliases=aliases, doc=_doc(raw))
         self.open.discard(name)
         self.names[name] = made
+        self.own.add(name)
         return made
 
     def _full_name(self, raw: dict[str, Any], namespace: str, path: str) -> str:

@@ -130,3 +130,35 @@ class Schema:
         """Return the root when it is a record."""
         root = self.resolved(self.root)
         return root if isinstance(root, Record) else None
+
+    def is_recursive(self) -> bool:
+        """Say whether a type holds itself, so that values can be nested without end."""
+        return any(name in self._within(named) for name, named in self.names.items())
+
+    def _within(self, node: Node) -> set[str]:
+        """Return the names of all types that are met inside *node*, at any depth."""
+        found: set[str] = set()
+        waiting = list(_parts(node))
+        while waiting:
+            part = waiting.pop()
+            name = getattr(part, "name", None)
+            if name is None:
+                waiting.extend(_parts(part))
+            elif name not in found:
+                found.add(name)
+                waiting.extend(_parts(self.names[name]))
+        return found
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Array():
+            return (node.items,)
+        case Map():
+            return (node.values,)
+        case Union():
+            return node.branches
+        case Record():
+            return tuple(field.type for field in node.fields)
+        case _:
+            return ()

@@ -1,5 +1,6 @@
 """From a message class to the values that stand on the wire: checked strictly, made once a class, run often."""
 
+import threading
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Final
@@ -12,6 +13,8 @@ from packhorse.schemas.tree import Array, Enum, Field, Fixed, Map, Node, Primiti
 
 _SYMBOLS_SHOWN = 12
 _NULL: Final = ("null", None)
+MAX_NESTING: Final = 64
+"""Reading takes up to eight frames of Python's 1,000 for each record inside another; a handler needs some, too."""
 
 
 class RecordWriter:
@@ -38,6 +41,29 @@ class RecordWriter:
             mismatch.in_field(name, personal=personal)
             raise
         return wire
+
+
+class _Depth(threading.local):
+    """How many records the current thread is inside of."""
+
+    now = 0
+
+
+class NestedRecordWriter(RecordWriter):
+    """Take a record of a schema whose types hold themselves, up to a depth that every reader of ours can follow."""
+
+    def __init__(self, cls: type, depth: _Depth) -> None:
+        super().__init__(cls)
+        self._depth = depth
+
+    def take(self, value: Any) -> dict[str, Any]:
+        self._depth.now += 1
+        try:
+            if self._depth.now > MAX_NESTING:
+                raise Mismatch(value, f"at most {MAX_NESTING} records inside each other")
+            return super().take(value)
+        finally:
+            self._depth.now -= 1
 
 
 class EnumWriter:
@@ -142,6 +168,7 @@ class Writers:
         self._schema = schema
         self._classes = classes
         self._records: dict[str, RecordWriter] = {}
+        self._depth = _Depth() if schema.is_recursive() else None
 
     def take(self, node: Node) -> Convert:
         """Return the function that checks a Python value for *node* and returns the wire's; it raises Mismatch."""
@@ -163,7 +190,9 @@ class Writers:
 
     def _record(self, node: Record) -> Convert:
         if node.name not in self._records:
-            writer = self._records[node.name] = RecordWriter(self._classes[node.name])
+            cls = self._classes[node.name]
+            writer = RecordWriter(cls) if self._depth is None else NestedRecordWriter(cls, self._depth)
+            self._records[node.name] = writer
             writer.set_fields([(field, self.take(field.type)) for field in node.fields])
         return self._records[node.name].take
 
