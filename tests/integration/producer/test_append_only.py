@@ -1,0 +1,85 @@
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from tests.support.accounts import AmountMoved
+
+from packhorse.producer import Outbox
+from packhorse.testing import register_for_tests
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[Connection]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        register_for_tests_in_a_transaction(connection)
+        yield connection
+
+
+def register_for_tests_in_a_transaction(connection: Connection) -> None:
+    with connection.transaction():
+        register_for_tests(connection, AmountMoved)
+        Outbox().emit(connection, AmountMoved(account="a", amount=1), key="a")
+
+
+def partition_of_the_row(connection: Connection) -> str:
+    row = connection.execute("SELECT tableoid::regclass::text FROM packhorse.outbox").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+@pytest.mark.case("B-04")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {} SET payload = NULL",
+        "UPDATE {} SET created_at = created_at + interval '1 day'",
+        "DELETE FROM {}",
+        "MERGE INTO {} o USING (SELECT 'a' AS k) s ON o.aggregateid = s.k WHEN MATCHED THEN DELETE",
+    ],
+)
+@pytest.mark.parametrize("directly", [False, True])
+def test_a_change_by_hand_is_refused_and_says_why(
+    connection: Connection, statement: str, directly: bool
+) -> None:
+    """Fails when migration 0001 leaves the trigger refuse_change out, or a partition does not have it."""
+    table = partition_of_the_row(connection) if directly else "packhorse.outbox"
+    assert (table != "packhorse.outbox") == directly
+    with pytest.raises(
+        pg.ObjectNotInPrerequisiteState, match=r"refused: the outbox is append-only"
+    ) as caught:
+        connection.execute(statement.format(table).encode())
+    assert "Emit a new message instead" in (caught.value.diag.message_hint or "")
+    kept = connection.execute("SELECT aggregateid, payload IS NULL FROM packhorse.outbox").fetchall()
+    assert kept == [("a", False)]
+
+
+@pytest.mark.case("B-04")
+def test_the_default_partition_refuses_changes_too(connection: Connection) -> None:
+    """Fails when the default partition is attached without the trigger."""
+    connection.execute(
+        "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version, created_at) "
+        "VALUES (gen_random_uuid(), 'a', 't', '1', '2001-01-01')"
+    )
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match="outbox_default is refused"):
+        connection.execute("DELETE FROM packhorse.outbox_default")
+
+
+@pytest.mark.case("B-04")
+def test_only_the_truncate_of_a_partition_is_allowed(connection: Connection) -> None:
+    """Fails when the trigger refuse_truncate is missing, or is made for each partition as well."""
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match=r"TRUNCATE on .*outbox is refused"):
+        connection.execute("TRUNCATE packhorse.outbox")
+    connection.execute(f"TRUNCATE {partition_of_the_row(connection)}".encode())
+    assert connection.execute("SELECT count(*) FROM packhorse.outbox").fetchone() == (0,)
+
+
+def test_nobody_chooses_a_sequence_value(connection: Connection) -> None:
+    with pytest.raises(pg.GeneratedAlways):
+        connection.execute(
+            "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version, seq) "
+            "VALUES (gen_random_uuid(), 'a', 't', '1', 1)"
+        )
