@@ -15,8 +15,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg import errors as pg
 
-from packhorse.core.errors import DatabaseUnavailable, NotReady
-from packhorse.core.redaction import without_secrets
+from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
+from packhorse.core.redaction import secrets_of, without_secrets
 from packhorse.producer.migrate import MigrationStatus
 from packhorse.producer.partitions import Day, days_from
 
@@ -35,7 +35,7 @@ ANY_DEFAULT_ROW = 'SELECT EXISTS (SELECT FROM "{schema}".outbox_default)'
 
 def run_migrations(url: str, schema: str) -> None:
     """Run what is pending, in one transaction, one caller at a time; make the database schema if it is missing."""
-    with _engine(url) as engine, _translated(schema), engine.begin() as connection:
+    with _engine(url) as engine, _translated(schema, url), engine.begin() as connection:
         connection.exec_driver_sql(LOCK_SCHEMA, (LOCK_CLASS, schema))
         # asked first: CREATE SCHEMA IF NOT EXISTS wants the right to create one even where nothing is to do
         if not connection.exec_driver_sql(SCHEMA_EXISTS, (schema,)).scalar_one():
@@ -45,7 +45,7 @@ def run_migrations(url: str, schema: str) -> None:
 
 def make_partitions(url: str, schema: str, days_ahead: int) -> None:
     """Make the missing day partitions; a day whose rows already lie in the default partition is left there."""
-    with _translated(schema), psycopg.connect(url) as connection:
+    with _translated(schema, url), psycopg.connect(url) as connection:
         today: date = _one(connection, TODAY)
         made = _attached(connection, schema)
         missing = [day for day in days_from(today, days_ahead) if day.name not in made]
@@ -87,7 +87,7 @@ def read_status(url: str, schema: str) -> MigrationStatus:
     """Return how the tables stand; changes nothing."""
     script = ScriptDirectory.from_config(_config(schema))
     revisions = [revision.revision for revision in script.walk_revisions()][::-1]
-    with _engine(url) as engine, _translated(schema), engine.connect() as connection:
+    with _engine(url) as engine, _translated(schema, url), engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
         current = context.get_current_revision()
         names = [row[0] for row in connection.exec_driver_sql(ATTACHED, (f'"{schema}".outbox',))]
@@ -133,12 +133,12 @@ def _engine(url: str) -> Iterator[sqlalchemy.Engine]:
 
 
 @contextlib.contextmanager
-def _translated(schema: str) -> Iterator[None]:
+def _translated(schema: str, url: str) -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, sqlalchemy.exc.DBAPIError) as error:
         cause = error.orig if isinstance(error, sqlalchemy.exc.DBAPIError) else error
-        said = without_secrets(str(cause).strip().splitlines()[0])
+        said = without_secrets(str(cause).strip().splitlines()[0], secrets_of("PACKHORSE_DATABASE_URL", url))
         if isinstance(cause, pg.InsufficientPrivilege):
             raise NotReady(
                 f"database schema {schema}: {said}; run `packhorse migrate up` as a role that may create there, or let "
@@ -148,8 +148,14 @@ def _translated(schema: str) -> Iterator[None]:
             raise DatabaseUnavailable(
                 f"database schema {schema}: writers held the outbox through {TRIES} tries of a second each; try again"
             ) from error
+        # no cause below: without a connection the driver may quote a piece of the password
         if isinstance(cause, psycopg.OperationalError):
-            raise DatabaseUnavailable(f"database: {said}; check PACKHORSE_DATABASE_URL") from error
+            raise DatabaseUnavailable(f"database: {said}; check PACKHORSE_DATABASE_URL") from None
+        if isinstance(cause, psycopg.ProgrammingError) and cause.sqlstate is None:
+            raise SettingsError(
+                f"PACKHORSE_DATABASE_URL is no connection string: {said}; it looks like "
+                "postgresql://user@host:5432/database, with special characters percent-encoded"
+            ) from None
         raise
 
 

@@ -1,0 +1,32 @@
+"""The command tree, as tests walk it."""
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+from packhorse.cli.lazy import load
+from packhorse.cli.mounts import MOUNTS
+
+ID = "019b76da-a800-7000-8000-000000000000"
+NEEDED: dict[str, tuple[str, ...]] = {
+    "status": (ID,),
+    "quarantine show": (ID,),
+    "quarantine redrive": (ID, "--why", "fixed", "--yes"),
+}
+"""What a command needs besides its settings."""
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Yield what a person types for each command that does something, without `packhorse`, and the command."""
+    for mount in MOUNTS:
+        if importlib.util.find_spec(mount.target.partition(":")[0]) is not None:
+            yield from _below(load(mount), mount.name)
+
+
+def _below(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield path, command
+        return
+    for name in inner:
+        yield from _below(inner[name], f"{path} {name}")
