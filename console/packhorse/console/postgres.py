@@ -105,8 +105,8 @@ class PostgresTables:
         """
         Order the redrive and record the act; return when.
 
-        The quarantined message is claimed first, then the inbox row, then the audit row is written; the commit makes all
-        three true at once, and a crash before it leaves none of them.
+        The inbox row is claimed first (as processors lock them), then the quarantined message, then the audit row is written;
+        the commit makes all three true at once, and a crash before it leaves none of them.
 
         Raises:
             OwnershipLost: A row is no longer as *order* says.
@@ -124,7 +124,7 @@ class PostgresTables:
         }
         with self._translated(), self._connection.transaction(), self._cursor() as cursor:
             cursor.execute(_LIMITS, self._limits())
-            for claim in (sql.CLAIM_REDRIVE, sql.ORDER_ATTEMPT):
+            for claim in (sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE):
                 if not self._all(cursor, claim, values):
                     raise OwnershipLost(self._who_acted(cursor, order))
             at: datetime = self._all(cursor, sql.WRITE_ACT, values)[0]["at"]

@@ -152,7 +152,7 @@ def _warnings(message: QuarantinedMessage) -> tuple[str, ...]:
     found = []
     if message.key is not None:
         found.append("order: later messages of its key have gone on; this one takes effect after them")
-    if message.reason in {"undecodable", "unknown-schema", "unknown-type"}:
+    if message.reason in {"undecodable", "unknown-schema", "unknown-type", "no-tombstone-handler"}:
         found.append(
             f"cause: {message.reason} lies in the bytes or in what is deployed; the bytes stay the same"
         )

@@ -1,5 +1,6 @@
 """One answer for one id, put together from facts; what is not known is said so. Pure: no I/O, no clock."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
@@ -114,20 +115,28 @@ def delivery_known(facts: Facts) -> bool:
     return bool(facts.inbox or facts.quarantined)
 
 
-def redrive_of(quarantined: QuarantinedMessage | None, inbox: InboxRow | None) -> Redrive:
+def redrive_of(
+    quarantined: QuarantinedMessage | None, inbox: InboxRow | None, ordered: int | None = None
+) -> Redrive:
     """
-    Tell "asked", "sent" and "proved" apart.
+    Tell "asked", "sent" and "proved" apart; *ordered* is the attempt that the last redrive ordered, if the audit has it.
 
-    Asked: the order stands in the database. Sent: the broker has confirmed the copy. Proved: the attempt that was ordered has
-    an outcome, good or bad.
+    Asked: the order stands in the database. Sent: the broker has confirmed the copy, or the attempt has run and another one
+    follows. Proved: the message has an outcome since, good or bad.
     """
     if quarantined is None or quarantined.redrives == 0:
         return Redrive.NONE
-    if quarantined.state is State.REDRIVEN:
-        if inbox is not None and inbox.outcome is not Outcome.RETRY:
-            return Redrive.PROVED
-        return Redrive.ASKED if quarantined.redrive_sent_at is None else Redrive.SENT
-    return Redrive.PROVED
+    if quarantined.state is not State.REDRIVEN or (inbox is not None and inbox.outcome is not Outcome.RETRY):
+        return Redrive.PROVED
+    ran = inbox is not None and ordered is not None and inbox.attempt > ordered
+    return Redrive.SENT if ran or quarantined.redrive_sent_at is not None else Redrive.ASKED
+
+
+def ordered_attempt(acts: Sequence[Act], group: str, topic: str) -> int | None:
+    """Return the attempt that the last redrive of *group* and *topic* ordered; None when the audit does not say."""
+    details = [act.detail for act in acts if (act.act, act.group, act.topic) == ("redrive", group, topic)]
+    attempt = details[-1].get("attempt") if details else None
+    return attempt if isinstance(attempt, int) else None
 
 
 def _groups(facts: Facts) -> list[tuple[str, str]]:
@@ -141,7 +150,8 @@ def _groups(facts: Facts) -> list[tuple[str, str]]:
 def _group_status(facts: Facts, group: str, topic: str) -> GroupStatus:
     inbox = next((row for row in facts.inbox if (row.group, row.topic) == (group, topic)), None)
     quarantined = next((row for row in facts.quarantined if (row.group, row.topic) == (group, topic)), None)
-    redrive = redrive_of(quarantined, inbox)
+    ordered = ordered_attempt(facts.acts, group, topic)
+    redrive = redrive_of(quarantined, inbox, ordered)
     return GroupStatus(
         group=group,
         topic=topic,
@@ -149,14 +159,18 @@ def _group_status(facts: Facts, group: str, topic: str) -> GroupStatus:
         attempts=tuple(row for row in facts.attempts if (row.group, row.topic) == (group, topic)),
         quarantined=quarantined,
         redrive=redrive,
-        standing=_group_standing(inbox, quarantined, redrive),
+        standing=_group_standing(inbox, quarantined, redrive, ordered),
     )
 
 
-def _group_standing(inbox: InboxRow | None, quarantined: QuarantinedMessage | None, redrive: Redrive) -> str:
+def _group_standing(
+    inbox: InboxRow | None, quarantined: QuarantinedMessage | None, redrive: Redrive, ordered: int | None
+) -> str:
     if redrive is Redrive.ASKED:
         return "redrive asked: a running processor of the group sends it"
     if redrive is Redrive.SENT:
+        if inbox is not None and ordered is not None and inbox.attempt > ordered:
+            return f"redriven and failed: attempt {inbox.attempt} is next"
         return "redrive sent: no outcome yet"
     if inbox is None:
         return "quarantine" if quarantined is not None else "tried, no outcome on record"

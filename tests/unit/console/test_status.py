@@ -125,6 +125,16 @@ def test_asked_sent_and_proved_are_three_things(
     assert redrive_of(held, inbox) is step
 
 
+def test_a_redriven_message_that_failed_and_goes_again_was_sent() -> None:
+    known = facts(
+        inbox=(inbox_row(outcome=Outcome.RETRY, attempt=7, due_at=NOON),),
+        quarantined=(quarantined(state=State.REDRIVEN, redrives=1),),
+        acts=(act(detail={"attempt": 6}),),
+    )
+    (group,) = status_of(known, NOT_NEEDED).groups
+    assert (group.redrive, group.standing) == (Redrive.SENT, "redriven and failed: attempt 7 is next")
+
+
 def test_every_group_is_told_apart() -> None:
     known = facts(inbox=(inbox_row(), inbox_row(group="billing", outcome=Outcome.RETRY)))
     status = status_of(known, NOT_NEEDED)
