@@ -59,6 +59,11 @@ def real_stack() -> Iterator[Endpoints]:
     """Provide the session's stack from where the module's text says."""
     if (named := named_stack(os.environ)) is not None:
         yield named
+    elif os.environ.get(MODE_VARIABLE) == "docker" and _docker_answers():
+        from tests.support.containers import container_stack
+
+        with container_stack() as endpoints:
+            yield endpoints
     else:
         with (
             temporary_folder() as folder,
@@ -67,15 +72,10 @@ def real_stack() -> Iterator[Endpoints]:
             yield stack.endpoints
 
 
-def docker_answers() -> bool:
-    """Tell whether a Docker daemon answers."""
-    import docker  # type: ignore[import-untyped]
+def _docker_answers() -> bool:
+    from tests.support.containers import docker_answers
 
-    try:
-        docker.from_env(timeout=5).ping()
-    except docker.errors.DockerException:
-        return False
-    return True
+    return docker_answers()
 
 
 def stack_settings(folder: Path, **given: object) -> StackSettings:

@@ -134,6 +134,7 @@ def _take_name(partial: Path, home: Path) -> None:
 
 
 def _open_to_all(folder: Path) -> None:
+    """Let every account read the folder, its files and its programs."""
     for path in [folder, *folder.rglob("*")]:
         if not path.is_symlink():
             mode = path.stat().st_mode

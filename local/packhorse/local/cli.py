@@ -138,18 +138,16 @@ def logs(
       packhorse dev logs kafka -n 100
       packhorse dev logs -f
     """
-    from packhorse.local.logs import follow_logs, print_tails
+    from packhorse.local.logs import print_logs
     from packhorse.local.settings import SERVICES
 
     chosen = services or list(SERVICES)
     if unknown := [name for name in chosen if name not in SERVICES]:
         raise UsageError(f"service {unknown[0]!r}: the stack has {', '.join(SERVICES)}")
     folder = directory.absolute()
-    if not print_tails(folder, chosen, lines, typer.echo):
+    if not print_logs(folder, chosen, typer.echo, lines=lines, follow=follow):
         _say(f"no log in {folder}; start the stack with `packhorse dev up`")
         raise typer.Exit(EXIT_NOT_RUNNING)
-    if follow:
-        follow_logs(folder, chosen, typer.echo)
 
 
 @app.command()

@@ -176,7 +176,7 @@ def cluster_id_text(cluster_id: UUID) -> str:
     Write a cluster id as Kafka does: 22 characters of url-safe base64, never a dash first, which would read as a flag.
 
     >>> cluster_id_text(UUID(int=0)), cluster_id_text(UUID(int=0xFB << 120))
-    ('AAAAAAAAAAAAAAAAAAAAAA', 'A4AAAAAAAAAAAAAAAAAAAA')
+    ('AAAAAAAAAAAAAAAAAAAAAA', 'AwAAAAAAAAAAAAAAAAAAAA')
     """
     text = base64.urlsafe_b64encode(cluster_id.bytes).decode().rstrip("=")
     return text if not text.startswith("-") else "A" + text[1:]

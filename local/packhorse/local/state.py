@@ -75,7 +75,7 @@ def load(folder: Path) -> State:
     except (OSError, ValueError) as error:
         raise SettingsError(
             f"{path} is no state of a local stack ({error}). If no service of it runs any more, delete the file"
-            f" and start again; `packhorse dev reset` deletes it with all data."
+            " and start again"
         ) from error
 
 
