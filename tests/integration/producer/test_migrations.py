@@ -1,0 +1,302 @@
+"""Migrations on a real database: twice, at once, without rights, as a script, and with least rights."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from tests.support.accounts import AmountMoved
+from tests.support.databases import unique_name
+from tests.support.wait import eventually
+
+from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
+from packhorse.producer import Outbox, alembic, migrate
+from packhorse.producer.partitions import DAYS_AHEAD, Day
+from packhorse.testing import register_for_tests
+
+MOVED = AmountMoved(account="a", amount=1)
+
+CATALOG = """
+SELECT 'column', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull::text,
+    pg_get_expr(d.adbin, d.adrelid), a.attidentity::text
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+WHERE c.relnamespace = 'packhorse'::regnamespace AND c.relkind IN ('r', 'p')
+UNION ALL SELECT 'index', tablename, indexname, indexdef, NULL, NULL, NULL FROM pg_indexes WHERE schemaname = 'packhorse'
+UNION ALL SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid), tgenabled::text, NULL, NULL
+FROM pg_trigger WHERE tgrelid::regclass::text LIKE 'packhorse.%'
+UNION ALL SELECT 'function', proname, prosrc, NULL, NULL, NULL, NULL FROM pg_proc WHERE pronamespace = 'packhorse'::regnamespace
+UNION ALL SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid), NULL, NULL, NULL
+FROM pg_constraint WHERE connamespace = 'packhorse'::regnamespace
+UNION ALL SELECT 'migration', version_num, NULL, NULL, NULL, NULL, NULL FROM packhorse.alembic_version
+ORDER BY 1, 2, 3, 4"""
+
+
+def catalog(url: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(CATALOG).fetchall()
+
+
+def execute(url: str, *statements: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+@pytest.fixture
+def role(empty_database: str) -> Iterator[str]:
+    """Provide a role that may log in and has no right at all."""
+    name = unique_name("role")
+    execute(empty_database, f"CREATE ROLE {name} LOGIN")
+    yield name
+    execute(empty_database, f"DROP OWNED BY {name} CASCADE", f"DROP ROLE {name}")
+
+
+def as_role(url: str, role: str) -> str:
+    return make_conninfo(url, user=role)
+
+
+def test_up_makes_everything_and_again_changes_nothing(empty_database: str) -> None:
+    before = migrate.status(empty_database)
+    assert (before.current, before.ready, before.partitions_until) == (None, False, None)
+    assert before.pending[-1] == before.head
+    first = migrate.upgrade(empty_database)
+    made = catalog(empty_database)
+    assert first.ready
+    assert first.partitions_until == SYSTEM_CLOCK.now().date() + timedelta(days=DAYS_AHEAD)
+    assert migrate.upgrade(empty_database) == migrate.status(empty_database) == first
+    assert catalog(empty_database) == made
+
+
+def test_several_at_once_make_everything_once(empty_database: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: migrate.upgrade(empty_database), range(4)))
+    assert all(one.ready for one in found)
+    assert len(set(found)) == 1
+
+
+def test_two_schemas_of_one_database_are_apart(empty_database: str) -> None:
+    migrate.upgrade(empty_database, "north")
+    assert not migrate.status(empty_database, "south").ready
+    migrate.upgrade(empty_database, "south", days_ahead=0)
+    with psycopg.connect(empty_database) as connection:
+        register_for_tests(connection, AmountMoved, database_schema="south")
+        Outbox(schema="south").emit(connection, MOVED, key="a", lock_key=True)
+        assert connection.execute("SELECT count(*) FROM north.outbox").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM south.outbox").fetchone() == (1,)
+
+
+def test_the_printed_script_makes_what_up_makes(database: str, empty_database: str) -> None:
+    script = migrate.sql(today=SYSTEM_CLOCK.now().date())
+    execute(empty_database, script)
+    assert catalog(empty_database) == catalog(database)
+    assert migrate.upgrade(empty_database).ready
+
+
+def test_a_name_that_postgres_reserves_for_its_grammar_is_quoted(empty_database: str) -> None:
+    migrate.upgrade(empty_database, "order", days_ahead=0)
+    with psycopg.connect(empty_database) as connection:
+        register_for_tests(connection, AmountMoved, database_schema="order")
+        Outbox(schema="order").emit(connection, MOVED, key="a", lock_key=True)
+    with pytest.raises(SettingsError, match="database schema"):
+        migrate.upgrade(empty_database, 'x"; DROP SCHEMA public; --')
+
+
+def test_no_superuser_is_needed(empty_database: str, role: str) -> None:
+    name = empty_database.rpartition("/")[2]
+    execute(empty_database, f"GRANT CREATE ON DATABASE {name} TO {role}")
+    assert migrate.upgrade(as_role(empty_database, role)).ready
+
+
+def test_who_owns_the_schema_needs_no_right_on_the_database(empty_database: str, role: str) -> None:
+    execute(empty_database, f"CREATE SCHEMA packhorse AUTHORIZATION {role}")
+    assert migrate.upgrade(as_role(empty_database, role)).ready
+
+
+@pytest.mark.case("X-11")
+def test_a_missing_right_is_named_with_the_way_out(empty_database: str, role: str) -> None:
+    """Fails when the driver's error reaches the user untranslated."""
+    with pytest.raises(NotReady, match=r"permission denied for database .* `packhorse migrate sql`"):
+        migrate.upgrade(as_role(empty_database, role))
+    assert not migrate.status(empty_database).ready
+
+
+@pytest.mark.case("X-08")
+def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
+    """Fails when the URL goes into the error as it is."""
+    with pytest.raises(DatabaseUnavailable, match="PACKHORSE_DATABASE_URL") as caught:
+        migrate.status("postgresql://ada:lovelace@127.0.0.1:1/nowhere?connect_timeout=2")
+    assert "lovelace" not in str(caught.value)
+
+
+def test_status_says_by_its_exit_code_whether_something_is_pending(empty_database: str) -> None:
+    def status() -> "subprocess.CompletedProcess[str]":
+        arguments = [sys.executable, "-m", "packhorse.cli.main", "migrate", "status", "--json"]
+        environment = {"PACKHORSE_DATABASE_URL": empty_database}
+        return subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+
+    before = status()
+    migrate.upgrade(empty_database, days_ahead=0)
+    after = status()
+    assert (before.returncode, json.loads(before.stdout)["ready"]) == (3, False)
+    assert (after.returncode, json.loads(after.stdout)["ready"]) == (0, True)
+
+
+def test_rows_lie_in_the_partition_of_their_day_and_others_in_the_net(database: str) -> None:
+    insert = (
+        "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version, created_at) "
+        "VALUES (gen_random_uuid(), 'a', 't', '1', coalesce(%s, clock_timestamp() AT TIME ZONE 'UTC')) "
+        "RETURNING tableoid::regclass::text"
+    )
+    with psycopg.connect(database) as connection:
+        connection.execute("SET TIME ZONE 'Pacific/Auckland'")
+        today = connection.execute("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')").fetchone()
+        assert today is not None
+        assert connection.execute(insert, (None,)).fetchone() == (f"packhorse.outbox_{today[0]}",)
+        assert connection.execute(insert, (datetime(2001, 1, 1),)).fetchone() == ("packhorse.outbox_default",)  # noqa: DTZ001
+    assert migrate.status(database).default_rows
+
+
+def test_a_day_whose_rows_lie_in_the_net_already_is_left_there(database: str) -> None:
+    """Postgres refuses such a partition; the rows are safe where they are, and the days after it are made."""
+    end = SYSTEM_CLOCK.now().date() + timedelta(days=DAYS_AHEAD + 1)
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version, created_at) "
+            "VALUES (gen_random_uuid(), 'a', 't', '1', %s)",
+            (datetime(end.year, end.month, end.day, 12, tzinfo=UTC).replace(tzinfo=None),),
+        )
+    found = migrate.upgrade(database, days_ahead=DAYS_AHEAD + 2)
+    assert found.ready
+    assert found.default_rows
+    assert found.partitions_until == end + timedelta(days=1)
+    with psycopg.connect(database) as connection:
+        left = connection.execute("SELECT to_regclass(%s)", (f"packhorse.{Day(first=end).name}",)).fetchone()
+    assert left == (None,)
+
+
+def test_partitions_are_made_while_writers_hold_their_transactions_open(database: str) -> None:
+    """Fails when a partition is made in a form that wants a lock on the whole outbox."""
+    with psycopg.connect(database) as writer:
+        register_for_tests(writer, AmountMoved)
+        writer.commit()
+        Outbox().emit(writer, MOVED, key="a")
+        assert migrate.upgrade(database, days_ahead=DAYS_AHEAD + 1).partitions_until == (
+            SYSTEM_CLOCK.now().date() + timedelta(days=DAYS_AHEAD + 1)
+        )
+
+
+def test_making_partitions_gives_way_to_who_holds_the_net(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alembic, "GIVE_WAY", "SET LOCAL lock_timeout = '20ms'")
+    with psycopg.connect(database) as reader, ThreadPoolExecutor(1) as pool:
+        reader.execute("LOCK TABLE packhorse.outbox_default IN ACCESS SHARE MODE")
+        with pytest.raises(DatabaseUnavailable, match="writers held the outbox through 10 tries"):
+            migrate.upgrade(database, days_ahead=DAYS_AHEAD + 1)
+        monkeypatch.setattr(alembic, "TRIES", 1000)
+        later = pool.submit(migrate.upgrade, database, days_ahead=DAYS_AHEAD + 1)
+        eventually(lambda: asks_for_a_lock(database), what="migrate asks for the lock on the net")
+        reader.rollback()
+        assert later.result(timeout=20).ready
+
+
+def asks_for_a_lock(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'packhorse.outbox_default'::regclass)"
+        return connection.execute(waiting).fetchone() == (True,)
+
+
+def granted(url: str, purpose: str, role: str) -> str:
+    """Return the URL for *role*, which has the rights of *purpose* and no others."""
+    migrate.upgrade(url, days_ahead=0)
+    script = migrate.sql(today=SYSTEM_CLOCK.now().date(), roles=[(purpose, role)])
+    execute(url, script[script.index("\nGRANT USAGE") :].replace("COMMIT;", ""))
+    return as_role(url, role)
+
+
+def refused(url: str, *statements: str) -> None:
+    for statement in statements:
+        with psycopg.connect(url) as connection, pytest.raises(pg.InsufficientPrivilege):
+            connection.execute(statement.encode())
+
+
+@pytest.mark.case("X-11")
+def test_a_writer_writes_and_can_do_nothing_else(empty_database: str, role: str) -> None:
+    """Fails when the grants leave out what `emit` uses, or give a writer more."""
+    with psycopg.connect(as_role(empty_database, role)) as connection:
+        with pytest.raises(NotReady, match=r"packhorse\.outbox is missing"):
+            Outbox().emit(connection, MOVED, key="a")
+        migrate.upgrade(empty_database, days_ahead=0)
+        with pytest.raises(NotReady, match=rf"role {role} lacks INSERT .* --grants writer={role}"):
+            Outbox().emit(connection, MOVED, key="a")
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    url = granted(empty_database, "writer", role)
+    with psycopg.connect(empty_database) as connection:
+        register_for_tests(connection, AmountMoved)
+    with psycopg.connect(url) as connection:
+        Outbox().emit(connection, MOVED, key="a", lock_key=True)
+        Outbox().emit_many(connection, [(MOVED, "a"), (MOVED, None)])
+        Outbox().emit_tombstone(connection, AmountMoved, key="a")
+    insert = "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version, {}) VALUES (gen_random_uuid(), 'a', 't', '1', {})"
+    refused(
+        url,
+        "SELECT FROM packhorse.outbox",
+        "UPDATE packhorse.outbox SET type = ''",
+        "DELETE FROM packhorse.outbox",
+        "TRUNCATE packhorse.outbox_default",
+        insert.format("xid", "'3'"),
+        insert.format("created_at", "now()"),
+        "INSERT INTO packhorse.schema_version VALUES ('s', 1, 'f', 1, '{}')",
+        "SELECT FROM packhorse.relay",
+        "SELECT FROM packhorse.inbox",
+        "CREATE TABLE packhorse.mine ()",
+    )
+
+
+def test_a_relay_reads_the_outbox_and_keeps_its_own_row(empty_database: str, role: str) -> None:
+    url = granted(empty_database, "relay", role)
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT * FROM packhorse.outbox")
+        connection.execute("UPDATE packhorse.relay SET epoch = epoch + 1 WHERE shard = 0")
+    refused(
+        url,
+        "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version) VALUES (gen_random_uuid(), 'a', 't', '1')",
+        "DELETE FROM packhorse.relay",
+        "SELECT FROM packhorse.inbox",
+    )
+
+
+def test_a_processor_and_an_operator_have_their_tables(empty_database: str, role: str) -> None:
+    processor = granted(empty_database, "processor", role)
+    with psycopg.connect(processor) as connection:
+        for table in ("inbox", "watermark", "failed_attempt", "quarantined_message"):
+            connection.execute(sql.SQL("DELETE FROM packhorse.{}").format(sql.Identifier(table)))
+        connection.execute("INSERT INTO packhorse.audit (actor, act) VALUES ('p', 'a')")
+    refused(
+        processor,
+        "SELECT FROM packhorse.relay",
+        "DELETE FROM packhorse.audit",
+        "UPDATE packhorse.outbox SET type = ''",
+    )
+    execute(empty_database, f"DROP OWNED BY {role}")
+    operator = granted(empty_database, "operator", role)
+    with psycopg.connect(operator) as connection:
+        for table in ("outbox", "relay", "inbox", "quarantined_message", "audit", "failed_attempt"):
+            connection.execute(sql.SQL("SELECT FROM packhorse.{}").format(sql.Identifier(table)))
+        connection.execute("UPDATE packhorse.quarantined_message SET state = 'redriven'")
+    refused(
+        operator,
+        "DELETE FROM packhorse.audit",
+        "DELETE FROM packhorse.inbox",
+        "UPDATE packhorse.relay SET epoch = 0",
+    )
