@@ -201,6 +201,8 @@ COMMENT ON TABLE "{schema}".quarantined_message IS
     'Messages that wait for a person, byte for byte as they arrived; headers are [[name, base64 or null], ...]';
 CREATE INDEX quarantined_message_waiting ON "{schema}".quarantined_message (group_id, quarantined_at)
     WHERE state = 'quarantined';
+CREATE INDEX quarantined_message_newest ON "{schema}".quarantined_message
+    (quarantined_at DESC, message_id DESC, group_id DESC, topic DESC);
 """
 
 AUDIT = """
