@@ -3,7 +3,8 @@ What the relay thinks with: positions, batches, what happened (events) and what 
 
 A row is a tuple, because 100,000 rows a second leave ten microseconds a row:
 
-    (seq, aggregatetype, aggregateid, payload, created_at in ms, id, type, schema version, ... the rest of HEADER_COLUMNS)
+    (seq, aggregatetype, aggregateid, payload, created_at in ms, id, type, schema version, ... the rest of HEADER_COLUMNS,
+     size of a payload that was held back and read afterwards, or None)
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from packhorse.core.errors import SettingsError
+from packhorse.core.message import HEADER_COLUMNS
 
 Row = tuple[Any, ...]
 Snapshot = str
@@ -19,6 +21,7 @@ Snapshot = str
 SEQ, AGGREGATETYPE, AGGREGATEID, PAYLOAD, CREATED_MS, ID = range(6)
 FIRST_HEADER = ID
 """From here on a row holds the columns of HEADER_COLUMNS in their order."""
+WITHHELD = FIRST_HEADER + len(HEADER_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,39 @@
 """From an outbox row to a Kafka record: topic, key, value, timestamp, headers. Bytes are moved, never made anew."""
 
-from packhorse.core.message import HEADER_COLUMNS
-from packhorse.relay.model import FIRST_HEADER, Row
+from packhorse.relay.model import FIRST_HEADER, WITHHELD, Row
 
-HEADER_NAMES = tuple(name for name, _ in HEADER_COLUMNS)
+Headers = list[tuple[str, str | bytes | None]]
 
 
-def headers_of(row: Row) -> list[tuple[str, str | bytes | None]]:
+def headers_of(row: Row) -> Headers:
     """
-    Return the record's headers in the order of HEADER_COLUMNS; absent values are left out.
+    Return the record's headers in the order of core's HEADER_COLUMNS; absent values are left out.
 
-    >>> headers_of((7, "aircraft", "N1", b"", 0, "an-id", "airline.Landed", "1", None, None, None, None, "ops", None, None, None, None))
+    Written out, because it runs for every row: a loop over the names takes 1.3 µs, this 0.5 µs.
+
+    >>> headers_of((7, "aircraft", "N1", b"", 0, "an-id", "airline.Landed", "1", *[None] * 4, "ops", *[None] * 5))
     [('id', 'an-id'), ('type', 'airline.Landed'), ('schema-version', '1'), ('origin', 'ops')]
     """
-    return [
-        (name, value)
-        for name, value in zip(HEADER_NAMES, row[FIRST_HEADER:], strict=True)
-        if value is not None
+    id_, type_, version, parent, state, correlation, causation, origin, actor, tenant, expires, rest = row[
+        FIRST_HEADER:WITHHELD
     ]
+    headers: Headers = [("id", id_), ("type", type_), ("schema-version", version)]
+    if parent is not None:
+        headers.append(("traceparent", parent))
+    if state is not None:
+        headers.append(("tracestate", state))
+    if correlation is not None:
+        headers.append(("correlation-id", correlation))
+    if causation is not None:
+        headers.append(("causation-id", causation))
+    if origin is not None:
+        headers.append(("origin", origin))
+    if actor is not None:
+        headers.append(("actor", actor))
+    if tenant is not None:
+        headers.append(("tenant", tenant))
+    if expires is not None:
+        headers.append(("expires-at", expires))
+    if rest is not None:
+        headers.append(("headers", rest))
+    return headers

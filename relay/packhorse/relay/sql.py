@@ -3,8 +3,9 @@ The relay's SQL. `{schema}` is the database schema; `{limit}` a number of rows, 
 
 Plans rest on three shapes, checked against millions of published rows, many partitions and long transactions:
 
-* `xid >= a AND xid <= a ORDER BY xid, seq LIMIT n` can only be served by the index (xid, seq); with `xid = a` the
-  planner may walk the index on seq through all history instead.
+* `(xid, seq) >= (a, 0) AND xid <= a ORDER BY xid, seq LIMIT n` reads the index (xid, seq) in order and stops. With
+  `xid = a` the planner may walk the index on seq through all history; with `xid >= a AND xid <= a` it expects next to
+  nothing (0.5 %) and sorts the whole backlog for each batch.
 * A transaction that still runs is left out before its rows are looked for, so an open one costs no reads.
 * `ORDER BY o.seq LIMIT n` from a lower bound walks the index on seq of each partition, merged.
 """
@@ -16,48 +17,50 @@ _COLUMNS = (
 )
 
 _ROW = (
-    "c.seq, c.aggregatetype, c.aggregateid, c.payload, floor(extract(epoch FROM c.created_at) * 1000)::bigint, "
-    "c.id::text, c.type, c.schema_version, c.traceparent, c.tracestate, c.correlation_id, c.causation_id, c.origin, "
-    "c.actor, c.tenant, c.expires_at, c.headers::text"
+    "c.seq, c.aggregatetype, c.aggregateid, CASE WHEN octet_length(c.payload) <= {inline} THEN c.payload END AS payload, "
+    "floor(extract(epoch FROM c.created_at) * 1000)::bigint AS created_ms, c.id::text, c.type, c.schema_version, "
+    "c.traceparent, c.tracestate, c.correlation_id, c.causation_id, c.origin, c.actor, c.tenant, c.expires_at, "
+    "c.headers::text, CASE WHEN octet_length(c.payload) > {inline} THEN octet_length(c.payload) END AS withheld"
 )
+"""A payload of more than `inline` bytes is held back and only its size told: memory stays bounded whatever the sizes."""
 
 POLL = f"""
-WITH candidate AS MATERIALIZED (
-    SELECT * FROM (
-        (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
-          WHERE o.xid >= pg_snapshot_xmax(%(horizon)s::pg_snapshot)
-            AND o.xid < pg_snapshot_xmax(pg_current_snapshot())
-          ORDER BY o.xid, o.seq LIMIT {{over}})
-        UNION ALL
-        (SELECT l.* FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
-          CROSS JOIN LATERAL (
-            SELECT {_COLUMNS} FROM "{{schema}}".outbox o WHERE o.xid >= x AND o.xid <= x
-             ORDER BY o.xid, o.seq LIMIT {{over}}) AS l
-          WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))
-    ) AS arms LIMIT {{over}}
-), size AS (
-    SELECT count(*) AS rows, coalesce(sum(octet_length(payload)), 0) AS bytes FROM candidate
-)
-SELECT 0::bigint AS seq, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea, s.rows,
-    (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::text, (s.bytes <= {{bytes}})::text,
-    NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text
-  FROM size AS s
+SELECT 0::bigint AS seq, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea,
+    (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::int::bigint, NULL::text, NULL::text, NULL::text,
+    NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::int
 UNION ALL
-SELECT {_ROW} FROM candidate AS c, size AS s WHERE s.rows <= {{limit}} AND s.bytes <= {{bytes}}
+SELECT {_ROW} FROM (
+    (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
+      WHERE (o.xid, o.seq) >= (pg_snapshot_xmax(%(horizon)s::pg_snapshot), 0::bigint)
+        AND o.xid < pg_snapshot_xmax(pg_current_snapshot())
+      ORDER BY o.xid, o.seq LIMIT {{over}})
+    UNION ALL
+    (SELECT l.* FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
+      CROSS JOIN LATERAL (
+        SELECT {_COLUMNS} FROM "{{schema}}".outbox o WHERE (o.xid, o.seq) >= (x, 0::bigint) AND o.xid <= x
+         ORDER BY o.xid, o.seq LIMIT {{over}}) AS l
+      WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))
+    LIMIT {{over}}) AS c
 ORDER BY seq
 """
 """
 One round trip for a whole cycle: the target and, when they are few, all rows between it and the horizon.
 
-The first row (seq 0) says: target, insert position of the log, number of rows, whether the log is flushed, whether the
-rows are few enough in bytes. A statement's own snapshot is pg_current_snapshot(), so the rows are exactly those visible
-in the target; the insert position is read while the statement runs, hence after the target was taken.
+The first row (seq 0) says: target, insert position of the log, whether the log is flushed up to there. A statement's own
+snapshot is pg_current_snapshot(), so the rows are exactly those visible in the target; the insert position is read while
+the statement runs, hence after the target was taken. `over` rows mean that there are more: then none of them is used.
 """
+
+TARGET = """
+SELECT 0::bigint, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea,
+    (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::int::bigint
+"""
+"""The first row of POLL alone: where many rows are expected, reading some to throw them away is saved."""
 
 RUNNING_THEN = """
 SELECT x::text, min(l.seq) FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
  CROSS JOIN LATERAL (
-    SELECT o.seq FROM "{schema}".outbox o WHERE o.xid >= x AND o.xid <= x ORDER BY o.xid, o.seq LIMIT 1) AS l
+    SELECT o.seq FROM "{schema}".outbox o WHERE (o.xid, o.seq) >= (x, 0::bigint) AND o.xid <= x ORDER BY o.xid, o.seq LIMIT 1) AS l
  WHERE pg_visible_in_snapshot(x, %(target)s::pg_snapshot)
  GROUP BY x
 """
@@ -66,39 +69,37 @@ SELECT x::text, min(l.seq) FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
 LOWEST = """
 SELECT min(c.seq), max(c.xid::text::numeric)::text, count(*) FROM (
     SELECT o.xid, o.seq FROM "{schema}".outbox o
-     WHERE o.xid >= %(first)s::xid8 AND o.xid < pg_snapshot_xmax(%(target)s::pg_snapshot)
+     WHERE (o.xid, o.seq) >= (%(first)s::xid8, 0::bigint) AND o.xid < pg_snapshot_xmax(%(target)s::pg_snapshot)
      ORDER BY o.xid, o.seq LIMIT {chunk}) AS c
 """
 """Lowest seq among the next rows by transaction; the index alone is read."""
 
 FETCH = f"""
-WITH candidate AS MATERIALIZED (
-    SELECT * FROM (
-        (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
-          WHERE o.seq > %(low)s
-            AND NOT pg_visible_in_snapshot(o.xid, %(before)s::pg_snapshot)
-            AND pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot)
-          ORDER BY o.seq LIMIT {{limit}})
-        UNION ALL
-        (SELECT l.* FROM unnest(%(late)s::xid8[]) AS x
-          CROSS JOIN LATERAL (
-            SELECT {_COLUMNS} FROM "{{schema}}".outbox o
-             WHERE (o.xid, o.seq) > (x, %(progress)s::bigint) AND o.xid <= x
-             ORDER BY o.xid, o.seq LIMIT {{limit}}) AS l)
-    ) AS arms ORDER BY arms.seq LIMIT {{limit}}
-), sized AS (
-    SELECT c.*, sum(octet_length(c.payload)) OVER (ORDER BY c.seq ROWS UNBOUNDED PRECEDING) AS bytes FROM candidate c
-)
-SELECT {_ROW} FROM sized AS c
- WHERE c.bytes IS NULL OR c.bytes - coalesce(octet_length(c.payload), 0) < {{bytes}}
-ORDER BY c.seq
+SELECT {_ROW} FROM (
+    (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
+      WHERE o.seq > %(low)s
+        AND NOT pg_visible_in_snapshot(o.xid, %(before)s::pg_snapshot)
+        AND pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot)
+      ORDER BY o.seq LIMIT {{limit}})
+    UNION ALL
+    (SELECT l.* FROM unnest(%(late)s::xid8[]) AS x
+      CROSS JOIN LATERAL (
+        SELECT {_COLUMNS} FROM "{{schema}}".outbox o
+         WHERE (o.xid, o.seq) > (x, %(progress)s::bigint) AND o.xid <= x
+         ORDER BY o.xid, o.seq LIMIT {{limit}}) AS l)) AS c
+ORDER BY c.seq LIMIT {{limit}}
 """
 """
-The next rows of a target that holds too many for one fetch, cut where they grow too large in bytes.
+The next rows of a target that holds too many for one fetch.
 
 `before` is a snapshot in which every transaction below the horizon's xmax is visible. Written as a function and not as
 a comparison, it leaves the planner no way but the index on seq, which alone needs no sort of the whole backlog.
 """
+
+PAYLOADS = """
+SELECT o.seq, o.payload FROM "{schema}".outbox o WHERE o.seq = ANY(%(seqs)s::bigint[])
+"""
+"""What FETCH and POLL held back."""
 
 LOG_REACHED = "SELECT pg_current_wal_flush_lsn() >= %(until)s::pg_lsn"
 
@@ -162,14 +163,14 @@ SELECT r.epoch, r.owner, r.token IS NOT NULL AND r.lease_until > clock_timestamp
 LAG = """
 SELECT count(*), max(extract(epoch FROM (clock_timestamp() AT TIME ZONE 'UTC') - c.created_at))::float8 FROM (
     (SELECT o.xid, o.seq, o.created_at FROM "{schema}".outbox o
-      WHERE o.xid >= pg_snapshot_xmax(%(horizon)s::pg_snapshot)
+      WHERE (o.xid, o.seq) >= (pg_snapshot_xmax(%(horizon)s::pg_snapshot), 0::bigint)
         AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false)
       ORDER BY o.xid, o.seq LIMIT {count})
     UNION ALL
     (SELECT l.* FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
       CROSS JOIN LATERAL (
         SELECT o.xid, o.seq, o.created_at FROM "{schema}".outbox o
-         WHERE o.xid >= x AND o.xid <= x
+         WHERE (o.xid, o.seq) >= (x, 0::bigint) AND o.xid <= x
            AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false)
          ORDER BY o.xid, o.seq LIMIT {count}) AS l
       WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))

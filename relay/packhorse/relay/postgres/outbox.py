@@ -1,6 +1,6 @@
 """The tables outbox and relay, as the relay reads and writes them: the port `Outbox`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -8,14 +8,25 @@ import psycopg
 
 from packhorse.core.errors import NotReady
 from packhorse.relay import sql
-from packhorse.relay.model import AGGREGATEID, AGGREGATETYPE, CREATED_MS, ID, PAYLOAD, Batch, Position, Row
+from packhorse.relay.model import (
+    AGGREGATEID,
+    AGGREGATETYPE,
+    CREATED_MS,
+    PAYLOAD,
+    SEQ,
+    WITHHELD,
+    Batch,
+    Position,
+    Row,
+)
 from packhorse.relay.ports import Ownership
 from packhorse.relay.postgres.connection import Reach, connect, translated
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Payload bytes in one fetch, about: what keeps memory bounded when messages are large."""
-_CHUNK = 200_000
-_FLUSHED, _SMALL = ID, ID + 1
+_CHUNK = 50_000
+INLINE_BYTES = 16 * 1024
+"""A larger payload is read apart from its row, so that a batch of large ones can be cut before it is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +49,18 @@ class PostgresOutbox:
         self._schema = schema
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._cycle: _Cycle | None = None
+        self._large = False
         names = {
             "schema": schema,
             "limit": batch_rows,
             "over": batch_rows + 1,
-            "bytes": BATCH_BYTES,
+            "inline": INLINE_BYTES,
             "chunk": _CHUNK,
         }
         self._sql = {
             name: getattr(sql, name).format(**names)
             for name in (
-                "POLL", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
+                "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
                 "RELEASE", "READY",
             )
         }  # fmt: skip
@@ -87,17 +99,12 @@ class PostgresOutbox:
         assert limit == self._limit, "the limit is part of the prepared statements"
         if position.target is not None:
             return self._next(position, position.target, unflushed=None)
-        found = self._rows("POLL", horizon=position.horizon)
-        head, rows = found[0], found[1:]
-        unflushed = None if head[_FLUSHED] == "true" else head[AGGREGATEID]
-        if head[CREATED_MS] > limit or head[_SMALL] != "true":
-            return self._next(position, head[AGGREGATETYPE], unflushed=unflushed)
-        return Batch(
-            start=position,
-            target=head[AGGREGATETYPE],
-            rows=rows,
-            complete=True,
-            unflushed=unflushed if rows else None,
+        head, *rows = self._rows("TARGET" if self._large else "POLL", horizon=position.horizon)
+        target, unflushed = head[AGGREGATETYPE], None if head[CREATED_MS] else head[AGGREGATEID]
+        if self._large or len(rows) > limit:
+            return self._next(position, target, unflushed=unflushed)
+        return self._filled(
+            Batch(start=position, target=target, rows=rows, complete=True, unflushed=unflushed)
         )
 
     def _next(self, position: Position, target: str, *, unflushed: str | None) -> Batch:
@@ -108,9 +115,31 @@ class PostgresOutbox:
             "FETCH", low=max(cycle.low - 1, position.progress), before=cycle.before, target=target,
             late=list(cycle.late), progress=position.progress,
         )  # fmt: skip
-        small = sum(len(row[PAYLOAD] or b"") for row in rows) < BATCH_BYTES
-        complete = small and len(rows) < self._limit
-        return Batch(start=position, target=target, rows=rows, complete=complete, unflushed=unflushed)
+        complete = len(rows) < self._limit
+        self._large = not (complete and position.target is None)
+        return self._filled(
+            Batch(start=position, target=target, rows=rows, complete=complete, unflushed=unflushed)
+        )
+
+    def _filled(self, batch: Batch) -> Batch:
+        """Bring the payloads that were held back, cut before they grow too large together."""
+        held = [(n, row[WITHHELD]) for n, row in enumerate(batch.rows) if row[WITHHELD] is not None]
+        if not held:
+            return batch
+        total, cut = 0, len(batch.rows)
+        for n, size in held:
+            total += size
+            if total > BATCH_BYTES and n != held[0][0]:
+                cut = n
+                break
+        rows = list(batch.rows[:cut])
+        numbers = [rows[n][SEQ] for n, _ in held if n < cut]
+        payloads: dict[int, bytes] = dict(self._rows("PAYLOADS", seqs=numbers))
+        for n, _ in held:
+            if n < cut:
+                row = rows[n]
+                rows[n] = (*row[:PAYLOAD], payloads[row[SEQ]], *row[PAYLOAD + 1 :])
+        return replace(batch, rows=rows, complete=batch.complete and cut == len(batch.rows))
 
     def _look_over(self, horizon: str, target: str) -> _Cycle:
         """Find where a large cycle begins, so that no fetch walks through what is published already."""
