@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.support.stack import PrivateBroker, PrivateDatabase
 from tests.support.wait import eventually
 
