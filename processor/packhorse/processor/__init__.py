@@ -1,0 +1,48 @@
+"""
+Kafka to an idempotent result: handlers whose writes and the fact that a message is done are one transaction.
+
+>>> from packhorse.processor import Processor
+>>> app = Processor("billing")
+
+Everything is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from packhorse.processor.app import Processor
+    from packhorse.processor.context import AsyncContext, Context
+    from packhorse.processor.outcomes import Outcome, Quarantine, Reason, Skip, TransactionRefused
+    from packhorse.processor.policy import Retry
+
+__all__ = [
+    "AsyncContext",
+    "Context",
+    "Outcome",
+    "Processor",
+    "Quarantine",
+    "Reason",
+    "Retry",
+    "Skip",
+    "TransactionRefused",
+]
+
+_HOMES = {
+    "AsyncContext": "context",
+    "Context": "context",
+    "Outcome": "outcomes",
+    "Processor": "app",
+    "Quarantine": "outcomes",
+    "Reason": "outcomes",
+    "Retry": "policy",
+    "Skip": "outcomes",
+    "TransactionRefused": "outcomes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,254 @@
+"""
+A lane for `async def` handlers: one async connection in the process's one event loop, awaited from a lane's thread.
+
+The twin of `lane.Lane`; what both do alike is in `lanework`.
+"""
+
+import asyncio
+import sys
+import threading
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from packhorse.core.errors import DatabaseUnavailable, PackhorseError
+from packhorse.processor import postgres
+from packhorse.processor.batch import Batch, Contention
+from packhorse.processor.context import AsyncContext
+from packhorse.processor.faults import describe
+from packhorse.processor.fence import Fence
+from packhorse.processor.lanework import (
+    COMMIT,
+    ROLLBACK,
+    SAVEPOINT,
+    TO_SAVEPOINT,
+    around,
+    broken,
+    copies_sent,
+    decoded,
+    ended_at,
+    failed_at,
+    ids_of,
+    steps_of,
+)
+from packhorse.processor.partition import BatchEnded
+from packhorse.processor.plant import Plant
+from packhorse.processor.resources import AsyncLent
+from packhorse.processor.signals import Point
+from packhorse.processor.work import (
+    Begin,
+    CommitTransaction,
+    Decode,
+    Member,
+    Ran,
+    Request,
+    RollBack,
+    RollBackToSavepoint,
+    RunHandler,
+    Savepoint,
+    SendCopies,
+    Work,
+    Write,
+)
+
+if TYPE_CHECKING:
+    from packhorse.processor.sqlalchemy import AsyncSessions
+
+
+class EventLoop:
+    """The one event loop of the process, in a thread of its own, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        """Return the loop, running."""
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._loop.run_forever, name="packhorse-event-loop", daemon=True
+                ).start()
+            return self._loop
+
+
+class AsyncLane:
+    """One async connection and what is done on it; `run`, `cancel` and `close` are called from threads."""
+
+    def __init__(self, plant: Plant, loop: EventLoop) -> None:
+        self._plant = plant
+        self._loop = loop
+        self._connection: postgres.AsyncGuardedConnection | None = None
+        self._was_connected = False
+        self._sessions: AsyncSessions | None = None
+        self._fence = Fence()
+        self._work: Work | None = None
+        self._xid = ""
+        self._task: asyncio.Future[None] | None = None
+
+    def is_fresh(self) -> bool:
+        """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
+        known = self._was_connected and (self._connection is None or self._connection.closed)
+        asyncio.run_coroutine_threadsafe(self._connect(), self._loop.get()).result()
+        if known:
+            self._plant.reconnected()
+        return known
+
+    def run(self, batch: Batch, work: Work, fence: Fence) -> BatchEnded:
+        """Do what *batch* asks for until it has ended; blocks the calling thread alone."""
+        self._work, self._fence = work, fence
+        try:
+            return asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
+        finally:
+            self._work = None
+
+    def cancel(self) -> None:
+        """Cancel the handler that runs; from any thread."""
+        task = self._task
+        if task is not None:
+            self._loop.get().call_soon_threadsafe(task.cancel)
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back by the server."""
+        if self._connection is not None:
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop.get()).result()
+
+    async def _connect(self) -> None:
+        found = self._connection
+        if found is not None and not found.closed:
+            if postgres.standing(found) != "none":
+                await postgres.acommand(found, ROLLBACK)
+            return
+        self._connection = None
+        self._connection = await postgres.aconnect(self._plant.conninfo)
+        self._was_connected = True
+        if "sqlalchemy" in sys.modules:
+            await self._sessions_here().prepare(self._connection)
+
+    async def _end(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.end()
+
+    async def _drive(self, batch: Batch) -> BatchEnded:
+        try:
+            request = next(batch)
+            while True:
+                try:
+                    answer = await self._execute(request)
+                except PackhorseError as error:
+                    request = batch.throw(error)
+                else:
+                    request = batch.send(answer)
+        except StopIteration as done:
+            ended: BatchEnded = done.value
+            return ended
+
+    async def _execute(self, request: Request) -> object:
+        try:
+            return await self._answer(request)
+        except DatabaseUnavailable:
+            await self._end()
+            raise
+
+    async def _answer(self, request: Request) -> object:
+        match request:
+            case RunHandler(member):
+                return await self._run_handler(member)
+            case Decode():
+                return await asyncio.to_thread(decoded, request, self._plant)
+            case Begin():
+                self._xid = await postgres.abegin(self._held())
+            case Savepoint():
+                await postgres.acommand(self._held(), SAVEPOINT)
+            case RollBackToSavepoint():
+                await postgres.acommand(self._held(), TO_SAVEPOINT)
+            case RollBack():
+                await self._roll_back()
+            case CommitTransaction():
+                await self._commit()
+            case SendCopies(deliveries):
+                await self._send_copies(ids_of(deliveries))
+            case _:
+                return await self._store(request)
+        return None
+
+    def _held(self) -> postgres.AsyncGuardedConnection:
+        if self._connection is None or self._connection.closed:
+            raise DatabaseUnavailable("the connection was lost")
+        return self._connection
+
+    async def _store(self, request: Request) -> object:
+        assert self._work is not None
+        try:
+            answer = await postgres.arun(self._held(), steps_of(request, self._plant, self._work, self._xid))
+        except postgres.UniqueViolation:
+            if isinstance(request, Write):
+                return False
+            raise
+        if not isinstance(request, Write) and answer is True:
+            self._plant.signal(Point.AFTER_WATERMARK)
+        return answer
+
+    async def _commit(self) -> None:
+        self._plant.signal(Point.BEFORE_RESULT)
+        self._fence.check()
+        try:
+            await postgres.acommand(self._held(), COMMIT)
+        except postgres.IntegrityError as error:
+            raise Contention(f"the commit was refused: {describe(error)}") from error
+        self._plant.signal(Point.AFTER_RESULT)
+
+    async def _roll_back(self) -> None:
+        connection = self._connection
+        if connection is None or connection.closed:
+            return
+        try:
+            await postgres.acommand(connection, ROLLBACK)
+        except PackhorseError:
+            await self._end()
+
+    async def _send_copies(self, ids: list[UUID]) -> None:
+        assert self._work is not None
+        store, source = self._plant.store, self._work.stream.source
+        uncopied = await postgres.arun(self._held(), store.uncopied(source, ids))
+        if uncopied:
+            places = await asyncio.to_thread(copies_sent, uncopied, self._plant)
+            await postgres.arun(self._held(), store.confirm_copies(source, places))
+
+    async def _run_handler(self, member: Member) -> Ran:
+        plant, connection = self._plant, self._held()
+        lent = AsyncLent(connection, self._sessions_here, plant.outbox)
+        context = AsyncContext(
+            member.delivery, lent, group=plant.app.group, attempt=member.attempt, log=plant.log
+        )
+        plant.signal(Point.ATTEMPT)
+        task = self._task = asyncio.ensure_future(self._call(member, context, lent))
+        try:
+            await task
+            ran = ended_at(connection, member, touched=context.touched)
+        except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
+            ran = failed_at(connection, error, member, touched=context.touched, fence=self._fence)
+        finally:
+            self._task = None
+            await lent.drop()
+        if ran is None:
+            return broken(await postgres.awas_committed(connection, self._xid))
+        return ran
+
+    async def _call(self, member: Member, context: AsyncContext, lent: AsyncLent) -> None:
+        handler = member.handler
+        assert handler is not None
+        with around(member, context, self._plant):
+            if handler.tombstones:
+                await handler.function(context)
+            else:
+                await handler.function(member.message, context)
+            await lent.settle()
+
+    def _sessions_here(self) -> "AsyncSessions":
+        if self._sessions is None:
+            from packhorse.processor.sqlalchemy import AsyncSessions
+
+            self._sessions = AsyncSessions(self._plant.conninfo)
+        return self._sessions

@@ -1,0 +1,84 @@
+"""`packhorse processor`: run an application's handlers, say how they stand."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Carry messages from their topics to results.",
+)
+
+Target = Annotated[
+    str, typer.Argument(metavar="MODULE:APP", help="Where the Processor is, e.g. figures.app:app.")
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url", help="Where the database is, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
+    ),
+]
+Schema = Annotated[
+    str | None,
+    typer.Option(
+        "--database-schema", help="Database schema of the tables. [dim]PACKHORSE_DATABASE_SCHEMA[/]"
+    ),
+]
+Servers = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-bootstrap-servers", help="host:port of the broker. [dim]PACKHORSE_KAFKA_BOOTSTRAP_SERVERS[/]"
+    ),
+]
+RegistryUrl = Annotated[
+    str | None, typer.Option("--registry-url", help="The schema registry. [dim]PACKHORSE_REGISTRY_URL[/]")
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(
+        "--concurrency",
+        help="Threads, each with a database connection. [dim]PACKHORSE_PROCESSOR_CONCURRENCY[/]",
+    ),
+]
+
+
+@app.command()
+def run(
+    target: Target,
+    database_url: Url = None,
+    database_schema: Schema = None,
+    kafka_bootstrap_servers: Servers = None,
+    registry_url: RegistryUrl = None,
+    concurrency: Concurrency = None,
+) -> None:
+    """
+    Run the handlers of a Processor until SIGTERM or Ctrl-C; a second one leaves at once, without a commit.
+
+    Run as many as there are partitions: the group shares them out.
+
+    [bold]Example[/]: packhorse processor run figures.app:app --concurrency 8
+    """
+    from packhorse.processor.daemon import run as run_daemon
+    from packhorse.processor.loading import load
+    from packhorse.processor.settings import ProcessorSettings
+    from packhorse.producer.otel_sdk import telemetry_from
+
+    settings = ProcessorSettings.load(
+        {
+            "database_url": database_url,
+            "database_schema": database_schema,
+            "kafka_bootstrap_servers": kafka_bootstrap_servers,
+            "registry_url": registry_url,
+            "concurrency": concurrency,
+        }
+    )
+    processor = load(target)
+    with telemetry_from(service=f"packhorse-processor-{processor.group}") as telemetry:
+        run_daemon(processor, settings, telemetry=telemetry)
+
+
+@app.callback()
+def main() -> None:
+    """Keep `run` a command of its own."""

@@ -1,0 +1,113 @@
+"""Put a processor together from its settings, and check at the start that all it needs is there."""
+
+from packhorse.core import logs
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.core.errors import NotReady
+from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
+from packhorse.processor import postgres
+from packhorse.processor.app import Processor
+from packhorse.processor.clients import admin_properties, consumer_properties, producer_properties
+from packhorse.processor.kafka import BrokerQuestions, CopyProducer, GroupConsumer
+from packhorse.processor.lanes import Lanes
+from packhorse.processor.loop import Loop, Times
+from packhorse.processor.measure import Measure
+from packhorse.processor.plant import Plant
+from packhorse.processor.settings import ProcessorSettings
+from packhorse.processor.signals import Signal, no_signal
+from packhorse.processor.sql import queries_for
+from packhorse.processor.store import Store
+from packhorse.processor.watchdog import Watchdog
+from packhorse.producer import Outbox
+from packhorse.schemas.decode import Decoder
+from packhorse.schemas.registry import Registry
+
+log = logs.logger("processor")
+
+
+class Composed:
+    """
+    A processor with all that it works with.
+
+    Raises:
+        NotReady: A topic, a table or a right is missing; names it. Nothing is made or changed.
+        SettingsError: A Kafka property would break a promise.
+        DatabaseUnavailable, BrokerUnavailable: Either does not answer at the start.
+    """
+
+    def __init__(
+        self,
+        app: Processor,
+        settings: ProcessorSettings,
+        *,
+        telemetry: Telemetry = NO_TELEMETRY,
+        signal: Signal = no_signal,
+    ) -> None:
+        app.check()
+        properties = consumer_properties(settings, app.group)
+        sources = {topic: source for source in app.topics for topic in (source, app.retry_topic(source))}
+        self.registry = Registry(settings)
+        broker = BrokerQuestions(admin_properties(settings))
+        store = Store(
+            queries=queries_for(settings.database_schema), group=app.group, schema=settings.database_schema
+        )
+        self.plant = Plant(
+            app=app,
+            sources=sources,
+            conninfo=postgres.settings_of(
+                settings.database_url.get_secret_value(),
+                idle_ms=round(settings.idle_transaction_timeout * 1000),
+                lock_ms=round(settings.lock_timeout * 1000),
+            ),
+            store=store,
+            decoder=Decoder(self.registry),
+            copies=CopyProducer(producer_properties(settings)),
+            broker=broker,
+            outbox=Outbox(origin=app.group, schema=settings.database_schema, telemetry=telemetry),
+            skip_unknown=settings.unknown_types == "skip",
+            missing=settings.missing_records,
+            telemetry=telemetry,
+            signal=signal,
+            log=log,
+            reconnected=self._reconnected,
+        )
+        self._check(broker)
+        self.lanes = Lanes(
+            self.plant, Measure(telemetry, SYSTEM_CLOCK, app.group), count=settings.concurrency
+        )
+        self.loop = Loop(
+            consume=lambda loop: GroupConsumer(properties, list(sources), loop, log),
+            lanes=self.lanes,
+            limits=settings.limits(),
+            times=Times(drain=settings.drain_timeout, revoke=settings.revoke_timeout),
+            clock=SYSTEM_CLOCK,
+            chance=SYSTEM_CHANCE,
+            telemetry=telemetry,
+            log=log,
+            group=app.group,
+        )
+        self.watchdog = Watchdog(self.plant)
+
+    def _reconnected(self) -> None:
+        self.loop.void()
+
+    def close(self) -> None:
+        """Stop what runs beside the loop."""
+        self.watchdog.stop()
+        self.registry.close()
+
+    def _check(self, broker: BrokerQuestions) -> None:
+        connection = postgres.connect(self.plant.conninfo)
+        try:
+            postgres.run(connection, self.plant.store.check_ready())
+        finally:
+            connection.end()
+        app = self.plant.app
+        for source in app.topics:
+            names = [source, app.retry_topic(source), app.quarantine_topic(source)]
+            found = broker.describe(names)
+            for name in names[1:]:
+                if found[name][1] != found[source][1]:
+                    raise NotReady(
+                        f"topic {name} has {found[name][1]} partitions and {source} has {found[source][1]}; a copy keeps "
+                        "its partition, so they must be equal: `packhorse topics plan` names the way"
+                    )

@@ -1,0 +1,54 @@
+"""The processor as a process: logs, signals, leaving."""
+
+import os
+import signal as signals
+import threading
+from types import FrameType
+
+from packhorse.core import logs
+from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
+from packhorse.processor.app import Processor
+from packhorse.processor.compose import Composed, log
+from packhorse.processor.settings import ProcessorSettings
+from packhorse.processor.signals import Signal, no_signal
+
+
+def run(
+    app: Processor,
+    settings: ProcessorSettings,
+    *,
+    telemetry: Telemetry = NO_TELEMETRY,
+    signal: Signal = no_signal,
+) -> None:
+    """
+    Run *app* until SIGTERM or SIGINT: what is in hand is finished, written and committed, within the grace time.
+
+    A second signal leaves at once, without a commit.
+
+    Raises:
+        NotReady, SettingsError, InfrastructureError: As `Composed`, before a message is read.
+        PackhorseError: The process must stop, as `Loop.run` says.
+    """
+    logs.set_up()
+    composed = Composed(app, settings, telemetry=telemetry, signal=signal)
+    stop = threading.Event()
+
+    def ask_to_stop(number: int, _: FrameType | None) -> None:
+        for each in (signals.SIGTERM, signals.SIGINT):
+            signals.signal(each, _leave)
+        log.info("stopping", signal=signals.Signals(number).name)
+        stop.set()
+
+    for each in (signals.SIGTERM, signals.SIGINT):
+        signals.signal(each, ask_to_stop)
+    log.info("starting", group=app.group, topics=", ".join(app.topics), handlers=len(app.handlers))
+    composed.watchdog.start()
+    try:
+        composed.loop.run(stop)
+    finally:
+        composed.close()
+    log.info("stopped", group=app.group)
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)

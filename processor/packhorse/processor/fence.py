@@ -1,0 +1,17 @@
+"""The sign that a job counts for nothing any more."""
+
+from packhorse.processor.batch import GivenUp
+
+
+class Fence:
+    """Say whether a job still counts; raised by the loop when its partition goes or the time to finish is over."""
+
+    __slots__ = ("up",)
+
+    def __init__(self) -> None:
+        self.up = False
+
+    def check(self) -> None:
+        """Raise GivenUp when what is done from here on would count for nothing."""
+        if self.up:
+            raise GivenUp("the partition went away, or the time to finish is over")

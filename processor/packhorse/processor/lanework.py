@@ -1,0 +1,168 @@
+"""What lanes of both kinds do alike: requests that are steps of the store, decoding, contexts, driving a batch."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+from uuid import UUID
+
+from packhorse.core.errors import MessageFault, PackhorseError
+from packhorse.processor import postgres
+from packhorse.processor.batch import Batch
+from packhorse.processor.context import _Meta
+from packhorse.processor.copies import to_quarantine
+from packhorse.processor.faults import describe, ran_of
+from packhorse.processor.fence import Fence
+from packhorse.processor.outcomes import Reason, SwallowedError
+from packhorse.processor.partition import BatchEnded
+from packhorse.processor.plant import Plant
+from packhorse.processor.record import Delivery, trace_of
+from packhorse.processor.signals import Point
+from packhorse.processor.store import Place, Quarantined, Steps
+from packhorse.processor.work import (
+    RETURNED,
+    RETURNED_UNTOUCHED,
+    CountDeliveries,
+    Decode,
+    Failure,
+    LookUp,
+    Member,
+    MoveWatermark,
+    Ran,
+    Request,
+    Work,
+    Write,
+)
+from packhorse.producer.context import message_context
+
+SAVEPOINT = b"SAVEPOINT packhorse_member"
+TO_SAVEPOINT = b"ROLLBACK TO SAVEPOINT packhorse_member"
+COMMIT = b"COMMIT"
+ROLLBACK = b"ROLLBACK"
+
+T = TypeVar("T")
+
+
+def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[object]:
+    """Return the statements that answer *request*."""
+    store = plant.store
+    match request:
+        case LookUp(ids):
+            return store.look_up(work.stream, work.partition, ids)
+        case Write(results):
+            return store.write(work.stream, results, xid)
+        case CountDeliveries(ids):
+            return store.count_deliveries(work.stream, ids)
+        case MoveWatermark(old, new, leader_epoch):
+            return store.move_watermark(
+                work.stream, work.partition, old=old, new=new, leader_epoch=leader_epoch
+            )
+        case _:
+            raise TypeError(f"{type(request).__name__} is no statement")
+
+
+def decoded(request: Decode, plant: Plant) -> object:
+    """Return the message, or the MessageFault; RegistryUnavailable passes through."""
+    try:
+        return plant.decoder.decode(request.payload, request.message)
+    except MessageFault as fault:
+        return fault
+
+
+def copies_sent(uncopied: Sequence[Quarantined], plant: Plant) -> list[Place]:
+    """Produce the quarantine copies of *uncopied* and return where they stand; blocks."""
+    plant.signal(Point.BEFORE_COPY)
+    places = plant.copies.send([to_quarantine(message, plant.app.group) for message in uncopied])
+    plant.signal(Point.AFTER_COPY)
+    return places
+
+
+def ids_of(deliveries: Sequence[Delivery]) -> list[UUID]:
+    """Return the message ids."""
+    return [delivery.id for delivery in deliveries]
+
+
+@contextmanager
+def around(member: Member, context: _Meta, plant: Plant) -> Iterator[None]:
+    """Run the block as the handling of *member*: in a span below its writer's, with its context for what is emitted."""
+    kind = member.delivery.type or ""
+    with (
+        message_context(
+            correlation_id=context.correlation_id or str(context.id),
+            causation_id=str(context.id),
+            actor=context.actor,
+            tenant=context.tenant,
+        ),
+        plant.telemetry.span(
+            f"process {kind}",
+            parent=trace_of(member.delivery),
+            attributes={
+                "messaging.system": "kafka",
+                "messaging.operation.type": "process",
+                "messaging.destination.name": context.topic,
+                "messaging.consumer.group.name": plant.app.group,
+                "messaging.destination.partition.id": str(context.partition),
+                "messaging.kafka.offset": context.offset,
+                "packhorse.message.id": str(context.id),
+                "packhorse.attempt": context.attempt,
+            },
+        ),
+    ):
+        yield
+
+
+def ended_at(connection: postgres.Guarded, member: Member, *, touched: bool) -> Ran | None:
+    """Return how a run that returned is judged by where its transaction stands; None when the handler ended that."""
+    if not touched:
+        return RETURNED_UNTOUCHED
+    match postgres.standing(connection):
+        case "open":
+            return RETURNED
+        case "failed":
+            swallowed = SwallowedError(
+                "the handler returned although the database had refused one of its statements; let the error out, or "
+                "wrap the statement in `with ctx.connection.transaction():`"
+            )
+            return ran_of(swallowed, member.handler, touched=True, alive=True)
+        case "none":
+            return None
+        case _:
+            return Ran(Failure.CONNECTION, "", "the connection was lost")
+
+
+def failed_at(
+    connection: postgres.Guarded, error: BaseException, member: Member, *, touched: bool, fence: Fence
+) -> Ran | None:
+    """Return how a run that ended with *error* is judged; None when the handler had ended its transaction."""
+    if fence.up:
+        return Ran(Failure.GIVEN_UP, "", "cancelled")
+    if isinstance(error, asyncio.CancelledError):
+        return Ran(Failure.TEMPORARY, Reason.FAILED.value, describe(error), touched)
+    stands = postgres.standing(connection)
+    if stands == "none":
+        return None
+    return ran_of(error, member.handler, touched=touched, alive=stands != "lost")
+
+
+def broken(committed: bool) -> Ran:
+    """Return the end of a run whose handler ended the transaction that it was given."""
+    reason = Reason.BROKEN_TRANSACTION.value
+    return Ran(
+        Failure.BROKEN, reason, "the handler ended the transaction that it was given", committed=committed
+    )
+
+
+def drive(batch: Batch, execute: Callable[[Request], object]) -> BatchEnded:
+    """Let *execute* do what *batch* asks for; errors of our own tree go back into it."""
+    try:
+        request = next(batch)
+        while True:
+            try:
+                answer = execute(request)
+            except PackhorseError as error:
+                request = batch.throw(error)
+            else:
+                request = batch.send(answer)
+    except StopIteration as done:
+        ended: BatchEnded = done.value
+        return ended

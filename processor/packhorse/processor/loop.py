@@ -1,0 +1,240 @@
+"""
+The loop: one thread that polls the broker and owns every partition's state; it waits for no handler.
+
+Each turn takes what lanes report, what the broker sends and what time brings. Order at a revoke and at the end: nothing
+new begins, what runs may end within a bounded time, what is durable is committed, the partition goes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty
+from typing import Protocol
+
+from packhorse.core.clock import Chance, Clock
+from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError
+from packhorse.core.logs import Log
+from packhorse.core.telemetry import Metric, Telemetry
+from packhorse.processor.desk import Desk, Positions
+from packhorse.processor.jobs import Place
+from packhorse.processor.kafka import Assignment, CommitReport, GroupConsumer, Trouble
+from packhorse.processor.lanes import Lanes
+from packhorse.processor.partition import Alarm, Limits
+
+IDLE_WAIT = 0.05
+"""Seconds that a poll waits for a record while no lane works."""
+BUSY_WAIT = 0.004
+"""Seconds that the loop waits for a lane before it polls again."""
+MOST_RECORDS = 2_000
+"""Records of one poll."""
+TROUBLE_EVERY = 10.0
+"""Seconds between two log lines about the same trouble with the broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """
+    How long to wait for what runs; in seconds.
+
+    Attributes:
+        drain: When the process stops.
+        revoke: When a partition is about to go; well below the group's rebalance time-out.
+    """
+
+    drain: float = 25.0
+    revoke: float = 10.0
+
+
+class StopSign(Protocol):
+    """Whether the process was asked to stop."""
+
+    def is_set(self) -> bool:
+        """Return it."""
+
+
+class Loop:
+    """
+    Run the member of the group until it is told to stop, or must.
+
+    *consume* makes the consumer: it is told whom to call at rebalances.
+    """
+
+    def __init__(
+        self,
+        *,
+        consume: Callable[["Loop"], GroupConsumer],
+        lanes: Lanes,
+        limits: Limits,
+        times: Times,
+        clock: Clock,
+        chance: Chance,
+        telemetry: Telemetry,
+        log: Log,
+        group: str,
+    ) -> None:
+        self._consume = consume
+        self._lanes = lanes
+        self._limits = limits
+        self._times = times
+        self._clock = clock
+        self._chance = chance
+        self._telemetry = telemetry
+        self._log = log
+        self._group = group
+        self._told: dict[str, float] = {}
+        self._void = False
+
+    def void(self) -> None:
+        """Let all partitions read their watermarks again, soon; from any thread."""
+        self._void = True
+
+    def run(self, stop: StopSign) -> None:
+        """
+        Read and deal with records until *stop* is set; then finish what runs, commit and leave the group.
+
+        Raises:
+            PackhorseError: The process must stop: a handler asked for it, or there is no safe way on.
+        """
+        self._consumer = self._consume(self)
+        self._desk = Desk(
+            fetcher=self._consumer,
+            submit=self._lanes.submit,
+            limits=self._limits,
+            clock=self._clock,
+            chance=self._chance,
+            alarm=self._alarm,
+        )
+        self._lanes.start()
+        try:
+            while not stop.is_set() and self._desk.stop is None:
+                self._turn()
+        finally:
+            self._leave()
+        if self._desk.stop is not None:
+            raise PackhorseError(f"processor {self._group} stopped: {self._desk.stop}")
+
+    def assigned(self, partitions: Assignment) -> None:
+        """Take partitions over; called from inside the poll."""
+        self._log.info("partitions assigned", group=self._group, partitions=_names(partitions))
+        self._desk.assigned(partitions)
+
+    def revoked(self, partitions: Assignment) -> None:
+        """Finish and commit what is to be given back; called from inside the poll, bounded."""
+        self._log.info("partitions revoked", group=self._group, partitions=_names(partitions))
+        self._finish(partitions, self._times.revoke)
+        self._desk.remove(partitions)
+
+    def lost(self, partitions: Assignment) -> None:
+        """Forget partitions that are somebody else's by now; nothing is committed for them."""
+        self._log.warning("partitions lost", group=self._group, partitions=_names(partitions))
+        for place in partitions:
+            self._lanes.cancel(place)
+        self._desk.remove(partitions)
+
+    def _turn(self) -> None:
+        busy = bool(self._desk.busy)
+        self._take_reports(BUSY_WAIT if busy else 0.0)
+        polled = self._consumer.poll(0.0 if busy else IDLE_WAIT, MOST_RECORDS)
+        for place, records in polled.records.items():
+            self._desk.fetched(place, records)
+        for trouble in polled.troubles:
+            self._trouble(trouble)
+        self._take_commits(polled.commits)
+        if self._void:
+            self._void = False
+            self._desk.voided()
+        self._desk.tick()
+
+    def _take_reports(self, wait: float) -> None:
+        """Take all reports that are there; wait up to *wait* seconds for the first."""
+        try:
+            report = self._lanes.reports.get(timeout=wait) if wait else self._lanes.reports.get_nowait()
+            while True:
+                self._desk.reported(report)
+                report = self._lanes.reports.get_nowait()
+        except Empty:
+            return
+
+    def _take_commits(self, reports: Sequence[CommitReport]) -> None:
+        for report in reports:
+            place = report.topic, report.partition
+            self._telemetry.record(
+                Metric.PROCESSOR_COMMITS, 1, {"group": self._group, "outcome": report.ended}
+            )
+            if report.ended == "ok":
+                self._desk.committed(place, report.position)
+                continue
+            self._log.warning(
+                "offset commit failed",
+                topic=report.topic,
+                partition=report.partition,
+                offset=report.position,
+                cause=report.text,
+            )
+            self._desk.commit_failed(place, report.position, refused=report.ended == "refused")
+
+    def _trouble(self, trouble: Trouble) -> None:
+        now = self._clock.monotonic()
+        key = f"{trouble.kind} {trouble.topic} {trouble.partition} {trouble.text}"
+        if now - self._told.get(key, -TROUBLE_EVERY) >= TROUBLE_EVERY:
+            self._told[key] = now
+            self._log.warning(
+                "trouble with the broker",
+                kind=trouble.kind,
+                topic=trouble.topic,
+                partition=trouble.partition,
+                cause=trouble.text,
+            )
+        if trouble.kind == "fatal":
+            raise BrokerUnavailable(f"the client can't go on: {trouble.text}; start the processor again")
+        if trouble.kind == "forbidden":
+            raise NotReady(f"group {self._group}: {trouble.text}; grant this client read on group and topics")
+        if trouble.kind == "out-of-range" and trouble.topic is not None and trouble.partition is not None:
+            self._desk.voided([(trouble.topic, trouble.partition)])
+
+    def _finish(self, places: Sequence[Place], wait: float) -> None:
+        """Let what runs in *places* end, up to *wait* seconds, then give it up; commit what is durable."""
+        self._desk.drain(places)
+        deadline = self._clock.monotonic() + wait
+        while mine := [place for place in self._desk.busy if place in places]:
+            if self._clock.monotonic() >= deadline:
+                self._give_up(mine)
+                break
+            self._take_reports(BUSY_WAIT)
+        self._commit_now(self._desk.positions(places))
+
+    def _give_up(self, places: Sequence[Place]) -> None:
+        self._log.warning(
+            "time is over: what runs gets no outcome and will be delivered again", partitions=_names(places)
+        )
+        self._desk.give_up(places)
+        for place in places:
+            self._lanes.cancel(place)
+
+    def _commit_now(self, positions: Positions) -> None:
+        self._take_commits(self._consumer.commit_now(positions))
+
+    def _leave(self) -> None:
+        places = list(self._desk.states)
+        self._finish(places, self._times.drain)
+        self._desk.remove(places)
+        self._consumer.close()
+        self._lanes.stop(wait=1.0)
+
+    def _alarm(self, place: Place, alarm: Alarm) -> None:
+        topic, partition = place
+        self._telemetry.record(
+            Metric.PROCESSOR_PAUSES, 1, {"group": self._group, "topic": topic, "reason": alarm.what}
+        )
+        say = self._log.error if alarm.what == "refused" else self._log.warning
+        say(
+            "partition does not move",
+            topic=topic,
+            partition=partition,
+            reason=alarm.what,
+            cause=alarm.text,
+            again_in=round(alarm.wait, 3),
+        )
+
+
+def _names(partitions: Sequence[Place]) -> str:
+    return ", ".join(f"{topic}[{partition}]" for topic, partition in partitions)

@@ -1,0 +1,49 @@
+"""What is measured of a batch that was committed; names from the closed list, attributes few and bounded."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from packhorse.core.clock import Clock
+from packhorse.core.telemetry import Metric, Telemetry
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.work import Result, Work
+
+
+class Measure:
+    """Record the metrics of batches; safe to share between threads as far as the telemetry is."""
+
+    def __init__(self, telemetry: Telemetry, clock: Clock, group: str) -> None:
+        self._telemetry = telemetry
+        self._clock = clock
+        self._group = group
+
+    def batch(self, work: Work) -> Callable[[list[Result], int], None]:
+        """Return what a batch reports to; the time runs from now."""
+        began = self._clock.monotonic()
+
+        def report(results: list[Result], duplicates: int) -> None:
+            self._record(work, results, duplicates, took=self._clock.monotonic() - began)
+
+        return report
+
+    def _record(self, work: Work, results: list[Result], duplicates: int, *, took: float) -> None:
+        record = self._telemetry.record
+        where = {"topic": work.stream.source, "group": self._group}
+        if results:
+            record(Metric.PROCESSOR_BATCH, len(results), where)
+            record(Metric.PROCESSOR_DURATION, took, where)
+            age = self._clock.now().timestamp() - results[0].delivery.record.timestamp_ms / 1000
+            record(Metric.PROCESSOR_AGE, max(age, 0.0), where)
+        for outcome, count in Counter(result.outcome for result in results).items():
+            record(Metric.PROCESSOR_DELIVERIES, count, {**where, "outcome": outcome.value})
+        if duplicates:
+            record(Metric.PROCESSOR_DELIVERIES, duplicates, {**where, "outcome": "duplicate"})
+        failed = Counter(result.failed_as for result in results if result.failed_as)
+        ended_well = sum(1 for result in results if result.outcome is Outcome.DONE)
+        if ended_well:
+            record(Metric.PROCESSOR_ATTEMPTS, ended_well, {**where, "outcome": Outcome.DONE.value})
+        for reason, count in failed.items():
+            record(Metric.PROCESSOR_ATTEMPTS, count, {**where, "outcome": "failed", "reason": reason})
+        stopped = Counter(r.reason for r in results if r.outcome is Outcome.QUARANTINE)
+        for why, count in stopped.items():
+            record(Metric.PROCESSOR_QUARANTINED, count, {**where, "reason": why or ""})

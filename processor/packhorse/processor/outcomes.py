@@ -1,0 +1,83 @@
+"""How a delivery can end, why one stops, and what a handler raises to say so."""
+
+import re
+from enum import StrEnum
+
+from packhorse.core.errors import PackhorseError, UsageError
+
+REASON_MAX = 64
+"""Longest reason code, in characters."""
+_CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class Outcome(StrEnum):
+    """What an inbox row says that its group has done with a message."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    RETRY = "retry"
+    PARKED = "parked"
+    QUARANTINE = "quarantine"
+    UNCERTAIN = "uncertain"
+    DISCARDED = "discarded"
+
+
+class Reason(StrEnum):
+    """Every reason code of our own; a handler's `Quarantine` may bring others."""
+
+    FAILED = "failed"
+    """The handler raised an error that may pass; on failed attempts only."""
+    CONTENTION = "contention"
+    """Alone in its batch the message kept losing to other transactions."""
+    CONNECTION_LOST = "connection-lost"
+    """The message's run ended the database connection again and again while the database was well."""
+    TIMEOUT = "timeout"
+    """The database ended the transaction because the handler left it idle for too long."""
+    BROKEN_TRANSACTION = "broken-transaction"
+    """The handler ended the transaction that it was given."""
+    ATTEMPTS_EXHAUSTED = "attempts-exhausted"
+    BUDGET_EXHAUSTED = "budget-exhausted"
+    PERMANENT = "permanent"
+    """The handler declares errors of this class as permanent."""
+    UNDECODABLE = "undecodable"
+    UNKNOWN_SCHEMA = "unknown-schema"
+    UNKNOWN_TYPE = "unknown-type"
+    NO_TOMBSTONE_HANDLER = "no-tombstone-handler"
+    EXPIRED = "expired"
+    """Its `expires-at` has passed: the outcome is skipped."""
+
+
+class Skip(PackhorseError):
+    """
+    Raise it in a handler to end a message without effect: outcome `skipped`, what the handler wrote is rolled back.
+
+    The text is kept with the inbox row, so it must hold no payload.
+    """
+
+
+class Quarantine(PackhorseError):
+    """
+    Raise it in a handler to send the message to quarantine at once.
+
+    Attributes:
+        reason: Reason code that quarantine, headers and metrics carry: lower case, digits, hyphens.
+
+    Raises:
+        UsageError: *reason* is no reason code.
+    """
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        if not _CODE.fullmatch(reason) or len(reason) > REASON_MAX:
+            raise UsageError(
+                f"reason {reason!r} is no reason code: 1 to {REASON_MAX} of a-z 0-9 and single hyphens between them"
+            )
+        super().__init__(text)
+        self.reason = reason
+
+
+class TransactionRefused(UsageError):
+    """A handler tried to end, close or leave the transaction that its inbox row is in; nothing of it was done."""
+
+
+class SwallowedError(PackhorseError):
+    """A handler went on after an error of the database, which had ended its transaction's work."""

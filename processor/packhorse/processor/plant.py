@@ -1,0 +1,80 @@
+"""What all lanes of a process share, as ports; and the settings that they work by."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, Clock
+from packhorse.core.logs import Log, logger
+from packhorse.core.message import TypedMessage
+from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
+from packhorse.processor.app import Processor
+from packhorse.processor.copies import Copy
+from packhorse.processor.signals import Signal, no_signal
+from packhorse.processor.starting import LogEnds, MissingRecords
+from packhorse.processor.store import Place, Store
+from packhorse.producer import Outbox
+
+M = TypeVar("M", bound=TypedMessage)
+
+
+class Decodes(Protocol):
+    """Decode payloads; safe to share between threads."""
+
+    def decode(self, payload: bytes, cls: type[M]) -> M:
+        """Return the message. Raises a MessageFault or RegistryUnavailable."""
+
+
+class SendsCopies(Protocol):
+    """Produce to the group's own topics; safe to share between threads."""
+
+    def send(self, copies: Sequence[Copy]) -> list[Place]:
+        """
+        Produce *copies* and return where the broker has put them, in their order; blocks until all are confirmed.
+
+        Raises:
+            BrokerUnavailable: One was not confirmed in time; others may stand.
+        """
+
+
+class AsksBroker(Protocol):
+    """Ask the broker about topics and groups; safe to share between threads."""
+
+    def topic_id(self, topic: str) -> UUID:
+        """Return Kafka's id of *topic*. Raises BrokerUnavailable or NotReady."""
+
+    def log_ends(self, group: str, topic: str, partition: int) -> LogEnds:
+        """Return first offset, next offset and the group's committed offset. Raises BrokerUnavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """
+    What lanes share.
+
+    Attributes:
+        app: The processor.
+        sources: Source topic by the topic that is read: itself, or for a retry topic the one that it belongs to.
+        conninfo: How a lane connects to the database.
+        skip_unknown: Messages of a type without handler are skipped instead of quarantined.
+        missing: What to do when records above the watermark are gone.
+        reconnected: Is told that a lane had to connect anew.
+    """
+
+    app: Processor
+    sources: dict[str, str]
+    conninfo: str
+    store: Store
+    decoder: Decodes
+    copies: SendsCopies
+    broker: AsksBroker
+    outbox: Outbox
+    skip_unknown: bool = False
+    missing: MissingRecords = MissingRecords.STOP
+    telemetry: Telemetry = NO_TELEMETRY
+    clock: Clock = SYSTEM_CLOCK
+    chance: Chance = SYSTEM_CHANCE
+    signal: Signal = no_signal
+    log: Log = field(default_factory=lambda: logger("processor"))
+    reconnected: Callable[[], None] = lambda: None

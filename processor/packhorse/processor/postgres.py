@@ -1,0 +1,280 @@
+"""Adapter to psycopg: guarded connections for lanes, steps executed on them, errors classed."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from packhorse.core.errors import DatabaseUnavailable, NotReady
+from packhorse.core.redaction import without_secrets
+from packhorse.processor.batch import Contention
+from packhorse.processor.faults import is_contention, is_unavailable
+from packhorse.processor.outcomes import TransactionRefused
+from packhorse.processor.sql import BEGIN, WAS_COMMITTED
+from packhorse.processor.store import Answer, Steps
+
+T = TypeVar("T")
+
+Connection = psycopg.Connection[Any]
+AsyncConnection = psycopg.AsyncConnection[Any]
+Query = str | bytes | sql.SQL | sql.Composed
+
+UniqueViolation = pg.UniqueViolation
+IntegrityError = psycopg.IntegrityError
+
+_ENDS = re.compile(
+    rb"\s*(?:/\*.*?\*/\s*|--[^\n]*\n\s*)*"
+    rb"(?:(?:commit|end|abort|begin|start\s+transaction|prepare\s+transaction)\b|rollback\b(?!\s+(?:work\s+|transaction\s+)?to\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Statements that end or begin a transaction; those on savepoints stay allowed."""
+
+
+def _refuse(what: str) -> NoReturn:
+    raise TransactionRefused(
+        f"{what} is refused: the message's inbox row is in the same transaction, and Packhorse commits both together; "
+        "use `with ctx.connection.transaction():` for a savepoint, raise an error to undo, Skip to end without effect"
+    )
+
+
+def _check(query: Any, connection: psycopg.BaseConnection[Any]) -> None:
+    text = query.encode() if isinstance(query, str) else query
+    if not isinstance(text, bytes):
+        text = query.as_bytes(connection) if isinstance(query, sql.Composable) else b""
+    if found := _ENDS.match(text):
+        _refuse(found[0].decode(errors="replace").strip().upper())
+
+
+class GuardedCursor(psycopg.Cursor[Any]):
+    """A cursor that refuses to end the transaction that was lent out."""
+
+    def execute(self, query: Any, params: Any = None, **more: Any) -> "GuardedCursor":
+        """Execute *query* as psycopg does."""
+        _check(query, self.connection)
+        return super().execute(query, params, **more)
+
+
+class AsyncGuardedCursor(psycopg.AsyncCursor[Any]):
+    """A cursor that refuses to end the transaction that was lent out."""
+
+    async def execute(self, query: Any, params: Any = None, **more: Any) -> "AsyncGuardedCursor":
+        """Execute *query* as psycopg does."""
+        _check(query, self.connection)
+        return await super().execute(query, params, **more)
+
+
+class GuardedConnection(psycopg.Connection[Any]):
+    """A lane's connection: savepoints are the handler's, the transaction is not."""
+
+    def commit(self) -> None:
+        """Refuse."""
+        _refuse("commit()")
+
+    def rollback(self) -> None:
+        """Refuse."""
+        _refuse("rollback()")
+
+    def close(self) -> None:
+        """Refuse while a transaction is lent out."""
+        if self.pgconn.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
+            _refuse("close()")
+        super().close()
+
+    def end(self) -> None:
+        """Close, whatever is open; for the lane alone."""
+        super().close()
+
+
+class AsyncGuardedConnection(psycopg.AsyncConnection[Any]):
+    """An async lane's connection, guarded in the same way."""
+
+    async def commit(self) -> None:
+        """Refuse."""
+        _refuse("commit()")
+
+    async def rollback(self) -> None:
+        """Refuse."""
+        _refuse("rollback()")
+
+    async def close(self) -> None:
+        """Refuse while a transaction is lent out."""
+        if self.pgconn.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
+            _refuse("close()")
+        await super().close()
+
+    async def end(self) -> None:
+        """Close, whatever is open; for the lane alone."""
+        await super().close()
+
+
+Guarded = GuardedConnection | AsyncGuardedConnection
+
+
+def settings_of(url: str, *, idle_ms: int, lock_ms: int, connect_s: int = 5) -> str:
+    """
+    Return *url* with what a lane needs: bounded waits, so that neither a frozen owner nor a dead network blocks the next.
+
+    Args:
+        url: libpq URL or connection string.
+        idle_ms: Longest time a transaction may lie idle before the server ends it.
+        lock_ms: Longest wait for a lock.
+        connect_s: Longest time to connect.
+    """
+    options = f"-c idle_in_transaction_session_timeout={idle_ms} -c lock_timeout={lock_ms}"
+    return make_conninfo(
+        url,
+        connect_timeout=connect_s,
+        options=options,
+        application_name="packhorse processor",
+        keepalives_idle=5,
+        keepalives_interval=2,
+        keepalives_count=3,
+        tcp_user_timeout=15_000,
+    )
+
+
+def connect(conninfo: str) -> GuardedConnection:
+    """
+    Return a new connection, between transactions.
+
+    Raises:
+        DatabaseUnavailable: The server does not answer or takes no more connections.
+        NotReady: It refuses user or database.
+    """
+    with translated():
+        return GuardedConnection.connect(conninfo, autocommit=True, cursor_factory=GuardedCursor)
+
+
+async def aconnect(conninfo: str) -> AsyncGuardedConnection:
+    """Return a new async connection; promises and raises what `connect` does."""
+    with translated():
+        return await AsyncGuardedConnection.connect(
+            conninfo, autocommit=True, cursor_factory=AsyncGuardedCursor
+        )
+
+
+def run(connection: GuardedConnection, steps: Steps[T]) -> T:
+    """
+    Execute *steps* on *connection* and return their result.
+
+    Raises:
+        DatabaseUnavailable, Contention, NotReady: As `translated` says; a unique violation passes through.
+    """
+    with translated(), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        answer: Answer | None = None
+        while True:
+            try:
+                statement = next(steps) if answer is None else steps.send(answer)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            cursor.execute(statement.text, statement.parameters)
+            answer = Answer(cursor.fetchall() if cursor.description else (), cursor.rowcount)
+
+
+async def arun(connection: AsyncGuardedConnection, steps: Steps[T]) -> T:
+    """Execute *steps* on an async *connection*; promises and raises what `run` does."""
+    with translated():
+        async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            answer: Answer | None = None
+            while True:
+                try:
+                    statement = next(steps) if answer is None else steps.send(answer)
+                except StopIteration as done:
+                    result: T = done.value
+                    return result
+                await cursor.execute(statement.text, statement.parameters)
+                answer = Answer(await cursor.fetchall() if cursor.description else (), cursor.rowcount)
+
+
+def begin(connection: GuardedConnection) -> str:
+    """Begin a transaction and return its id."""
+    with translated(), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        cursor.execute(BEGIN)
+        cursor.nextset()
+        return str(cursor.fetchall()[0][0])
+
+
+async def abegin(connection: AsyncGuardedConnection) -> str:
+    """Begin a transaction and return its id."""
+    with translated():
+        async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            await cursor.execute(BEGIN)
+            cursor.nextset()
+            return str((await cursor.fetchall())[0][0])
+
+
+def command(connection: GuardedConnection, text: bytes) -> None:
+    """Execute one command around transactions and savepoints."""
+    with translated(), psycopg.Cursor(connection) as cursor:
+        cursor.execute(text)
+
+
+async def acommand(connection: AsyncGuardedConnection, text: bytes) -> None:
+    """Execute one command around transactions and savepoints."""
+    with translated():
+        async with psycopg.AsyncCursor(connection) as cursor:
+            await cursor.execute(text)
+
+
+def was_committed(connection: GuardedConnection, xid: str) -> bool:
+    """Return whether the transaction *xid*, which a handler has ended, was committed."""
+    with translated(), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        row = cursor.execute(WAS_COMMITTED, (xid,)).fetchone()
+        return bool(row and row[0])
+
+
+async def awas_committed(connection: AsyncGuardedConnection, xid: str) -> bool:
+    """Return whether the transaction *xid*, which a handler has ended, was committed."""
+    with translated():
+        async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            row = await (await cursor.execute(WAS_COMMITTED, (xid,))).fetchone()
+            return bool(row and row[0])
+
+
+def standing(connection: Guarded) -> str:
+    """Return where the transaction stands: "open", "failed", "none" or "lost"."""
+    match connection.pgconn.transaction_status:
+        case TransactionStatus.INTRANS | TransactionStatus.ACTIVE:
+            return "open"
+        case TransactionStatus.INERROR:
+            return "failed"
+        case TransactionStatus.IDLE:
+            return "none"
+        case _:
+            return "lost"
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """
+    Raise the driver's errors as those of our tree, with the cause chained.
+
+    Raises:
+        Contention: The transaction lost to another one.
+        DatabaseUnavailable: The server is away, or ended the connection.
+        NotReady: A table or right is missing, or the server refuses user or database.
+    """
+    try:
+        yield
+    except (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName) as error:
+        raise NotReady(f"{_first_line(error)}; run `packhorse migrate up`") from error
+    except (pg.InsufficientPrivilege, pg.InvalidCatalogName, pg.InvalidAuthorizationSpecification) as error:
+        raise NotReady(f"{_first_line(error)}; check PACKHORSE_DATABASE_URL and the role's grants") from error
+    except psycopg.Error as error:
+        if is_contention(error):
+            raise Contention(f"the transaction lost to another one: {type(error).__name__}") from error
+        if is_unavailable(error) or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            raise DatabaseUnavailable(f"the database is away: {_first_line(error)}") from error
+        raise
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return without_secrets(str(error).strip().partition("\n")[0])

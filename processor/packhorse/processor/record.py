@@ -1,0 +1,185 @@
+"""A record as Kafka hands it over, and what its headers say; whatever they hold, reading them never fails."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from packhorse.core.ids import foreign_id
+from packhorse.core.message import MAX_TEXT
+from packhorse.core.telemetry import TraceContext
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+HeaderList = tuple[tuple[str, bytes | None], ...]
+
+CARRIED = (
+    "attempt",
+    "first-failed-at",
+    "due-at",
+    "reason",
+    "error",
+    "source-topic",
+    "source-topic-id",
+    "source-partition",
+    "source-offset",
+    "group",
+)
+"""Headers that a copy has after those of the original, in this order, each once."""
+
+
+class Record(NamedTuple):
+    """One record of a topic, bytes as they arrived."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int | None
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: HeaderList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """
+    One topic that is read.
+
+    Attributes:
+        topic: The topic.
+        topic_id: Kafka's id of it: a topic that is made anew has another.
+        source: The topic whose messages it carries: itself, or the one that a retry topic belongs to.
+    """
+
+    topic: str
+    topic_id: UUID
+    source: str
+
+    @property
+    def carries(self) -> bool:
+        """Return whether the stream holds copies and not first deliveries."""
+        return self.topic != self.source
+
+
+class Origin(NamedTuple):
+    """Where a message first stood."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    offset: int
+
+
+class Delivery(NamedTuple):
+    """
+    One record handed to this processor, and who it is.
+
+    Attributes:
+        record: The record.
+        id: The header `id`; a record that brings none, or none that is a UUID, gets one from its origin.
+        type: The header `type`, if it is usable.
+        headers: Header values by name; of equal names the last wins.
+        origin: Where the original stands: the record itself, or what a copy says.
+        attempt: The attempt that a copy is for; None for a first delivery.
+    """
+
+    record: Record
+    id: UUID
+    type: str | None
+    headers: dict[str, bytes | None]
+    origin: Origin
+    attempt: int | None
+
+
+def delivery_of(record: Record, stream: Stream) -> Delivery:
+    """Return what *record*, read from *stream*, says about itself."""
+    headers = dict(record.headers)
+    origin, attempt = Origin(stream.topic, stream.topic_id, record.partition, record.offset), None
+    if stream.carries:
+        origin, attempt = _origin_of(headers, stream) or origin, _number(headers.get("attempt"))
+    message_id = _uuid(headers.get("id")) or foreign_id(origin.topic_id, origin.partition, origin.offset)
+    return Delivery(record, message_id, text_of(headers.get("type")), headers, origin, attempt)
+
+
+def text_of(value: bytes | None) -> str | None:
+    r"""
+    Return a header's text; None when it is absent, empty, no UTF-8, longer than MAX_TEXT, or holds a NUL.
+
+    >>> text_of(b"airline.FlightDeparted"), text_of(b""), text_of(b"\xff"), text_of(None)
+    ('airline.FlightDeparted', None, None, None)
+    """
+    if not value:
+        return None
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if len(text) > MAX_TEXT or "\0" in text else text
+
+
+def time_of_header(value: bytes | None) -> datetime | None:
+    """
+    Return the time that a header holds, aware, UTC; None when it holds none: an absurd `expires-at` ends no message.
+
+    >>> time_of_header(b"2026-07-31T12:00:00.000000Z")
+    datetime.datetime(2026, 7, 31, 12, 0, tzinfo=datetime.timezone.utc)
+    >>> time_of_header(b"tomorrow") is None
+    True
+    """
+    text = text_of(value)
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        return at.astimezone(UTC) if at.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def trace_of(delivery: Delivery) -> TraceContext | None:
+    """Return the writer's trace context; None when the headers hold none that is well-formed."""
+    traceparent = text_of(delivery.headers.get("traceparent"))
+    if traceparent is None or not _TRACEPARENT.fullmatch(traceparent):
+        return None
+    return TraceContext(traceparent=traceparent, tracestate=text_of(delivery.headers.get("tracestate")))
+
+
+def original_headers(delivery: Delivery) -> HeaderList:
+    """Return the headers that the message had where it first stood: a copy's own, which come last, are taken off."""
+    headers = delivery.record.headers
+    if delivery.attempt is None:
+        return headers
+    place = len(CARRIED)
+    for at in range(len(headers) - 1, -1, -1):
+        name = headers[at][0]
+        if name not in CARRIED[:place]:
+            return headers[: at + 1]
+        place = CARRIED.index(name)
+        if place == 0:
+            return headers[:at]
+    return headers
+
+
+def _origin_of(headers: dict[str, bytes | None], stream: Stream) -> Origin | None:
+    topic_id = _uuid(headers.get("source-topic-id"))
+    partition, offset = _number(headers.get("source-partition")), _number(headers.get("source-offset"))
+    if topic_id is None or partition is None or offset is None:
+        return None
+    return Origin(stream.source, topic_id, partition, offset)
+
+
+def _uuid(value: bytes | None) -> UUID | None:
+    if value is None or len(value) not in {32, 36}:
+        return None
+    try:
+        return UUID(value.decode("ascii"))
+    except ValueError:
+        return None
+
+
+def _number(value: bytes | None) -> int | None:
+    if value is None or len(value) > 19 or not value.isdigit():
+        return None
+    return int(value)

@@ -1,0 +1,62 @@
+"""Settings of `packhorse processor`, `topics` and `offsets`."""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from packhorse.processor.partition import Limits
+from packhorse.processor.starting import MissingRecords
+from packhorse.schemas.settings import DatabaseSettings, KafkaSettings, PartSettings, RegistrySettings
+
+
+class ProcessorSettings(DatabaseSettings, KafkaSettings, RegistrySettings, PartSettings):
+    """
+    Say how a processor works; durations are in seconds.
+
+    Attributes:
+        concurrency: Threads, each with a database connection of its own; one partition is with one of them at a time.
+        group_protocol: "consumer" is KIP-848, "classic" the older one (cooperative-sticky).
+        batch_records: Most records of one transaction.
+        buffer_records: Records read ahead of one partition at which fetching pauses.
+        buffer_bytes: The same in bytes.
+        commit_interval: Least time between two offset commits of one partition; the watermark in the database is what
+            counts.
+        drain_timeout: How long what runs may take after SIGTERM, before it is given up.
+        revoke_timeout: The same when a partition goes to another member.
+        idle_transaction_timeout: Longest time that a handler may leave its transaction idle: below the group's session
+            time-out, so that a frozen owner can't block the next one.
+        lock_timeout: Longest wait for a lock; a message that waits longer runs again, uncharged.
+        unknown_types: What becomes of messages of a type that no handler knows.
+        missing_records: What to do when records above the watermark are no longer in the topic.
+    """
+
+    section: ClassVar[str] = "processor"
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 4
+    group_protocol: Literal["consumer", "classic"] = "consumer"
+    batch_records: Annotated[int, Field(ge=1, le=10_000)] = 500
+    buffer_records: Annotated[int, Field(ge=1, le=1_000_000)] = 5_000
+    buffer_bytes: Annotated[int, Field(ge=1)] = 32 * 1024 * 1024
+    commit_interval: Annotated[float, Field(ge=0, le=60)] = 0.5
+    drain_timeout: Annotated[float, Field(ge=0, le=3_600)] = 25.0
+    revoke_timeout: Annotated[float, Field(ge=0, le=600)] = 10.0
+    idle_transaction_timeout: Annotated[float, Field(ge=1, le=3_600)] = 40.0
+    lock_timeout: Annotated[float, Field(ge=0.1, le=3_600)] = 10.0
+    unknown_types: Literal["quarantine", "skip"] = "quarantine"
+    missing_records: MissingRecords = MissingRecords.STOP
+
+    @model_validator(mode="after")
+    def _buffer_holds_a_batch(self) -> Self:
+        if self.buffer_records < self.batch_records:
+            raise ValueError(
+                f"buffer_records {self.buffer_records} is less than batch_records {self.batch_records}"
+            )
+        return self
+
+    def limits(self) -> Limits:
+        """Return the limits of one partition."""
+        return Limits(
+            batch=self.batch_records,
+            buffered=self.buffer_records,
+            buffered_bytes=self.buffer_bytes,
+            commit_every=self.commit_interval,
+        )

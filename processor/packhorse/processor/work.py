@@ -1,0 +1,254 @@
+"""What a batch works on, what it asks its lane to do, and what it gets back; values alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+from uuid import UUID
+
+from packhorse.core.message import TypedMessage
+from packhorse.processor.app import Handler
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.record import Delivery, Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """
+    One batch of one partition.
+
+    Attributes:
+        stream: The topic that it is read from.
+        partition: The partition.
+        deliveries: In offset order, at least one.
+        position, leader_epoch: The watermark as it was last known.
+        charged: Offset of the member that is charged a failed attempt instead of being run.
+        contended: The one member may not end in contention once more: then it is charged.
+        tried_below: Members below this offset were handed over before in this ownership.
+    """
+
+    stream: Stream
+    partition: int
+    deliveries: Sequence[Delivery]
+    position: int
+    leader_epoch: int | None
+    charged: int | None = None
+    contended: bool = False
+    tried_below: int = 0
+
+
+class InboxRow(NamedTuple):
+    """
+    What the inbox knows of a message.
+
+    Attributes:
+        outcome: Its outcome.
+        attempt: Of `retry` the attempt to come, else the last one.
+        due_in: Of `retry` the seconds until it is due, by the database's clock.
+        age: Seconds since the first failure, by the database's clock.
+        state: State of its row in quarantined_message, if there is one.
+        copied: That row's copy is confirmed.
+        tried: Attempts made before it was quarantined the last time.
+    """
+
+    outcome: Outcome
+    attempt: int
+    due_in: float
+    age: float
+    state: str | None
+    copied: bool
+    tried: int
+
+
+class Known(NamedTuple):
+    """
+    What the database knows of a batch.
+
+    Attributes:
+        position: The watermark, None without a row.
+        same: The row was written by this incarnation of the server.
+        now: The database's clock.
+        rows: Inbox rows by message id.
+    """
+
+    position: int | None
+    same: bool
+    now: datetime | None
+    rows: dict[UUID, InboxRow]
+
+
+class Failure(StrEnum):
+    """What kind of end a handler's run came to."""
+
+    TEMPORARY = "temporary"
+    PERMANENT = "permanent"
+    SKIP = "skip"
+    CONTENTION = "contention"
+    CONNECTION = "connection"
+    BROKEN = "broken"
+    STOP = "stop"
+    GIVEN_UP = "given-up"
+
+
+class Ran(NamedTuple):
+    """
+    How one run of a handler ended.
+
+    Attributes:
+        failure: None when it returned.
+        reason: Reason code of the failure.
+        error: Class and place, and the text where that is allowed; capped.
+        touched: It asked for the transaction, so there may be something to roll back.
+        committed: A broken transaction was committed, not rolled back.
+    """
+
+    failure: Failure | None = None
+    reason: str = ""
+    error: str = ""
+    touched: bool = True
+    committed: bool = False
+
+
+RETURNED = Ran()
+RETURNED_UNTOUCHED = Ran(touched=False)
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """
+    One delivery of a batch that is not a duplicate.
+
+    Attributes:
+        delivery: The delivery.
+        row: What the inbox knew of it.
+        handler: What runs for it; None when nothing does.
+        message: What it decoded to; None for a tombstone.
+        result: How it ended, once that is decided; such a member is not run again.
+    """
+
+    delivery: Delivery
+    row: InboxRow | None = None
+    handler: Handler | None = None
+    message: TypedMessage | None = None
+    result: "Result | None" = None
+
+    @property
+    def attempt(self) -> int:
+        """Return the number of the attempt that is to be made, from 1."""
+        return 1 if self.row is None else self.row.attempt
+
+    @property
+    def tries(self) -> int:
+        """Return how many tries the policy counts with the one to be made: a redrive begins anew."""
+        return self.attempt - (self.row.tried if self.row is not None and self.row.state else 0)
+
+
+class Result(NamedTuple):
+    """
+    What is to be recorded of one member.
+
+    Attributes:
+        delivery: The delivery.
+        outcome: done, skipped, retry or quarantine.
+        attempt: The attempt that was made, 0 when none was.
+        reason, error: Why it failed or stopped.
+        failed_as: Reason of the failed attempt, when one was made.
+        delay: Of `retry` the seconds to wait.
+        row: The inbox row that this result replaces; None when there must be none yet.
+        again: The same delivery was counted before.
+    """
+
+    delivery: Delivery
+    outcome: Outcome
+    attempt: int
+    reason: str | None = None
+    error: str | None = None
+    failed_as: str | None = None
+    delay: float = 0.0
+    row: InboxRow | None = None
+    again: bool = False
+
+
+# What a batch asks of its lane. Each says what it gets back; an infrastructure error is thrown into the batch.
+
+
+class LookUp(NamedTuple):
+    """Ask what the database knows of these messages; gets a Known."""
+
+    ids: list[UUID]
+
+
+class Decode(NamedTuple):
+    """Decode a payload; gets the message, or a MessageFault. Raises RegistryUnavailable."""
+
+    payload: bytes
+    message: type[TypedMessage]
+
+
+class Begin(NamedTuple):
+    """Begin a transaction."""
+
+
+class Savepoint(NamedTuple):
+    """Set the savepoint to which the next member's failure rolls back."""
+
+
+class RollBackToSavepoint(NamedTuple):
+    """Undo what the last member did."""
+
+
+class RunHandler(NamedTuple):
+    """Run the member's handler in the transaction; gets a Ran, whatever happens."""
+
+    member: Member
+
+
+class Write(NamedTuple):
+    """Record results in the transaction; gets False when another owner was first with one of them."""
+
+    results: list[Result]
+
+
+class CommitTransaction(NamedTuple):
+    """Commit. Raises Contention when the database can't."""
+
+
+class RollBack(NamedTuple):
+    """Roll back; never raises."""
+
+
+class CountDeliveries(NamedTuple):
+    """Count one more delivery for each of these messages, in a transaction of its own."""
+
+    ids: list[UUID]
+
+
+class SendCopies(NamedTuple):
+    """Produce a copy of each to quarantine, await the broker, record where each stands. Raises BrokerUnavailable."""
+
+    deliveries: list[Delivery]
+
+
+class MoveWatermark(NamedTuple):
+    """Move the watermark by compare-and-set; gets whether it moved."""
+
+    old: int
+    new: int
+    leader_epoch: int | None
+
+
+Request = (
+    LookUp
+    | Decode
+    | Begin
+    | Savepoint
+    | RollBackToSavepoint
+    | RunHandler
+    | Write
+    | CommitTransaction
+    | RollBack
+    | CountDeliveries
+    | SendCopies
+    | MoveWatermark
+)
