@@ -21,8 +21,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -66,6 +67,7 @@ class Counter(NoTelemetry):
         self.finished = 0.0
 
     def record(self, metric: Metric, value: float, attributes: Attributes | None = None) -> None:
+        del attributes
         if metric is Metric.RELAY_PUBLISHED:
             self.left -= int(value)
             if self.left <= 0:
@@ -178,10 +180,10 @@ def produce_alone(url: str, servers: str, namespace: str, rows: int) -> tuple[fl
 
 
 def throughput(url: str, servers: str, rows: int, rounds: int) -> None:
-    contestants = {
+    contestants: dict[str, Callable[[str, str, str, int], tuple[float, float]]] = {
         "packhorse": packhorse,
-        "delete 1000": lambda *given: hand_written(*given, 1_000),
-        "delete 5000": lambda *given: hand_written(*given, 5_000),
+        "delete 1000": partial(hand_written, batch=1_000),
+        "delete 5000": partial(hand_written, batch=5_000),
         "produce": produce_alone,
     }
     rates: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
@@ -262,7 +264,6 @@ def latency(url: str, servers: str, rate: int, seconds: float) -> None:
         out, _ = writer.communicate()
         relay.terminate()
         relay.wait(30)
-        usage = os.wait4  # noqa: F841
         consumer.close()
     drop_topic(servers, topic)
     committed = dict(line.split() for line in out.splitlines())

@@ -9,6 +9,7 @@ from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
 from packhorse.relay.lease import LeaseKeeper
 from packhorse.relay.model import Policy
+from packhorse.relay.pace import ThreadPace
 from packhorse.relay.ports import Probe
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.lease import PostgresLease
@@ -76,10 +77,12 @@ class Composed:
             clock=SYSTEM_CLOCK,
             halt=self.broker.halt,
         )
+        self.pace = ThreadPace()
         self.relay = Relay(
             outbox=self.outbox,
             broker=self.broker,
             keeper=self.keeper,
+            pace=self.pace,
             policy=policy(settings),
             owner=owner_name(),
             lease=settings.lease,
@@ -91,6 +94,7 @@ class Composed:
 
     def close(self) -> None:
         """Close all three; rows still on their way are dropped and go again from the table's position."""
+        self.pace.close()
         self.keeper.close()
         self.broker.close()
         self.outbox.close()

@@ -1,6 +1,6 @@
 """What the relay needs from the outside: the outbox's database, the broker, the lease keeper, and named signals."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -130,6 +130,26 @@ class Keeper(Protocol):
 
     def drop(self) -> None:
         """Stop renewing."""
+
+
+class Pending(Protocol):
+    """A fetch that runs meanwhile."""
+
+    def result(self) -> Batch:
+        """Wait for its end; return what it returned or raise what it raised."""
+
+
+class Pace(Protocol):
+    """How the relay waits, and works on two things at once."""
+
+    def pause(self, seconds: float) -> None:
+        """Wait *seconds*, or until `wake`."""
+
+    def wake(self) -> None:
+        """End the pause that runs, or the next one; may be called from any thread and from a signal handler."""
+
+    def begin(self, fetch: Callable[[], Batch]) -> Pending:
+        """Run *fetch* meanwhile; one at a time."""
 
 
 class Probe(Protocol):

@@ -1,20 +1,20 @@
 """The relay's hands: run the commands that the core decides on, one after another, and tell it what happened."""
 
-import threading
+import contextlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from packhorse.core import logs
 from packhorse.core.clock import Chance, Clock
-from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable
+from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
 from packhorse.relay import steps as m
 from packhorse.relay.core import State, decide
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.model import Batch, Policy, Position
-from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Probe
+from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Pace, Pending, Probe
 
 _log = logs.logger("relay")
 AWAIT_REPORTS = 10.0
@@ -34,6 +34,7 @@ class Relay:
         outbox: Outbox,
         broker: Broker,
         keeper: Keeper,
+        pace: Pace,
         policy: Policy,
         owner: str,
         lease: float,
@@ -45,6 +46,7 @@ class Relay:
         self._outbox = outbox
         self._broker = broker
         self._keeper = keeper
+        self._pace = pace
         self._policy = policy
         self._owner = owner
         self._lease = lease
@@ -53,10 +55,8 @@ class Relay:
         self._telemetry = telemetry
         self._probe = probe or NoProbe()
         self._token: UUID | None = None
-        self._wake = threading.Event()
         self._stop = False
-        self._ahead: tuple[Position, Future[Batch]] | None = None
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="packhorse-relay-reader")
+        self._ahead: tuple[Position, Pending] | None = None
         self._do: dict[type[Any], Callable[[Any], m.Event]] = {
             m.Own: self._own,
             m.Fetch: self._fetch,
@@ -74,7 +74,7 @@ class Relay:
     def stop(self) -> None:
         """Ask for a clean stop: nothing new is taken, what was sent is confirmed and saved, the lease is given back."""
         self._stop = True
-        self._wake.set()
+        self._pace.wake()
 
     def run(self) -> None:
         """
@@ -102,7 +102,6 @@ class Relay:
                 event = self._execute(command)
         finally:
             self._keeper.drop()
-            self._reader.shutdown(wait=False, cancel_futures=True)
 
     def _news(self, state: State) -> Sequence[m.Event]:
         news: list[m.Event] = []
@@ -154,7 +153,8 @@ class Relay:
         """Wait for a fetch that runs ahead and drop what it brought."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            ahead[1].exception()
+            with contextlib.suppress(PackhorseError):
+                ahead[1].result()
 
     def _flush_log(self, _: m.FlushLog) -> m.Event:
         self._outbox.flush_log()
@@ -164,7 +164,7 @@ class Relay:
         if command.ahead is not None and (self._ahead is None or self._ahead[0] != command.ahead):
             self._forget_ahead()
             limit = self._policy.batch_rows
-            self._ahead = command.ahead, self._reader.submit(self._outbox.fetch, command.ahead, limit)
+            self._ahead = command.ahead, self._pace.begin(partial(self._outbox.fetch, command.ahead, limit))
         try:
             handed = self._broker.send(command.rows)
         except BrokerUnavailable as error:
@@ -212,8 +212,7 @@ class Relay:
         return m.OwnerChanged()
 
     def _wait(self, command: m.Wait) -> m.Event:
-        if self._wake.wait(max(command.seconds, 0.0)):
-            self._wake.clear()
+        self._pace.pause(max(command.seconds, 0.0))
         return m.Waited()
 
     def _release(self, _: m.Release) -> m.Event:
