@@ -126,7 +126,12 @@ def packhorse(url: str, servers: str, namespace: str, rows: int) -> tuple[float,
         connection.execute(FILL.format(bytes=PAYLOAD, rows=rows))
     counter, started = Counter(rows), Started()
     composed = Composed(settings(url, servers, namespace), telemetry=counter, probe=started)
-    threading.Thread(target=lambda: (counter.done.wait(600), composed.relay.stop()), daemon=True).start()
+
+    def stop_when_done() -> None:
+        counter.done.wait(600)
+        composed.relay.stop()
+
+    threading.Thread(target=stop_when_done, daemon=True).start()
     cpu = time.process_time()
     composed.relay.run()
     used = time.process_time() - cpu

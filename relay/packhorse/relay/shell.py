@@ -13,7 +13,7 @@ from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
 from packhorse.relay import steps as m
 from packhorse.relay.core import State, decide
 from packhorse.relay.errors import StatementFailed
-from packhorse.relay.model import Batch, Policy, Position
+from packhorse.relay.model import Policy, Position
 from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Pace, Pending, Probe
 
 _log = logs.logger("relay")
