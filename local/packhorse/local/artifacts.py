@@ -1,12 +1,13 @@
 """The pinned Maven packages: what they are, whether they are there, and how they get there whole or not at all."""
 
 import hashlib
+import shutil
 import tarfile
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -146,14 +147,19 @@ def ensure_registry(cache: Path, fetch: Fetcher, progress: Progress) -> Path:
     return home
 
 
-def _locked(cache: Path, progress: Progress) -> AbstractContextManager[None]:
+@contextmanager
+def _locked(cache: Path, progress: Progress) -> Iterator[None]:
+    """Hold the cache, without what a run that was killed has left in it."""
     waiting = f"waiting for another run that fetches into {cache}"
-    return locked(
+    with locked(
         cache / "lock",
         what="the cache of downloads",
         within=_LOCK_WITHIN,
         when_waiting=lambda: progress.say(waiting),
-    )
+    ):
+        for left in cache.glob("partial-*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
 
 
 def _missing(artifacts: Iterable[Artifact], folder: Path) -> list[Artifact]:

@@ -8,6 +8,9 @@ import typer
 from packhorse.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from packhorse.local.asking import ServiceStatus
     from packhorse.local.show import TerminalProgress
     from packhorse.local.stack import Stack
 
@@ -70,14 +73,16 @@ def up(
     with _progress() as progress:
         stack = _stack(directory, progress, postgres_bin)
         started = stack.up()
+        statuses = stack.status()
     if as_json:
-        typer.echo(show.status_json(stack.status()))
+        typer.echo(show.status_json(statuses))
         return
     if not started:
         typer.echo(f"All of it is up already in {stack.folder}.")
-    _print_table(stack)
+    _print_table(statuses)
     here = "" if directory == _HERE else f" --dir {directory}"
     typer.echo(f'\nIts settings for this shell:  eval "$(packhorse dev env{here})"')
+    typer.echo(f"Its logs:                     packhorse dev logs{here}")
 
 
 @app.command()
@@ -112,7 +117,7 @@ def status(directory: Dir = _HERE, as_json: Json = False) -> None:
     if as_json:
         typer.echo(show.status_json(statuses))
     else:
-        _print_table(stack)
+        _print_table(statuses)
     running = [each for each in statuses if each.standing is Standing.RUNNING]
     if len(running) < len(statuses):
         quiet = all(each.standing is Standing.STOPPED for each in statuses)
@@ -221,12 +226,12 @@ def _stack(
     return Stack(settings, progress=progress)
 
 
-def _print_table(stack: "Stack") -> None:
+def _print_table(statuses: "Sequence[ServiceStatus]") -> None:
     from rich.console import Console
 
     from packhorse.local.show import status_table
 
-    Console().print(status_table(stack.status()))
+    Console().print(status_table(statuses))
 
 
 def _say(text: str) -> None:

@@ -85,7 +85,7 @@ def export_lines(variables: Mapping[str, str]) -> str:
 def status_table(statuses: Sequence[ServiceStatus]) -> Table:
     """Return the table of services."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("service", "state", "address", "pid", "log"):
+    for heading in ("service", "state", "address", "pid"):
         table.add_column(heading, overflow="fold")
     for status in statuses:
         colour = _COLOURS[status.standing]
@@ -94,7 +94,6 @@ def status_table(statuses: Sequence[ServiceStatus]) -> Table:
             f"[{colour}]{status.standing}[/{colour}]",
             f"{LOOPBACK}:{status.port}" if status.port else "–",
             str(status.pid or "–"),
-            str(status.log),
         )
     return table
 

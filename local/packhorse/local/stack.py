@@ -210,6 +210,7 @@ class Stack:
                 {name: self._factories[name] for name in names}
             )
         except BaseException:
+            self.progress.say("stopping again what was started")
             for name in names:
                 self.stop(name)
             if launcher is not self._launcher:

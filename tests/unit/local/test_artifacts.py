@@ -68,6 +68,13 @@ def test_a_file_that_arrives_cut_or_not_at_all_never_counts_as_there(
     assert not list(tmp_path.glob("partial-*"))
 
 
+def test_what_a_killed_run_left_is_swept_away_by_the_next_that_fetches(tmp_path: Path) -> None:
+    (tmp_path / "partial-killed").mkdir()
+    (tmp_path / "partial-killed" / "one-1.jar").write_bytes(b"fi")
+    ensure_jars([ONE], tmp_path, Repository(BOTH), Silence())
+    assert not list(tmp_path.glob("partial-*"))
+
+
 def test_runs_at_the_same_time_fetch_once(tmp_path: Path) -> None:
     repository = Repository(BOTH)
     runs = [
