@@ -82,6 +82,7 @@ def status(
     import json
     import threading
 
+    from packhorse.core.text import inert
     from packhorse.relay.postgres.status import read_status
     from packhorse.relay.settings import StatusSettings
 
@@ -96,6 +97,6 @@ def status(
         typer.echo(json.dumps(found.as_dict()))
     else:
         for name, text in found.lines():
-            typer.echo(f"{name:<10} {text}")
+            typer.echo(f"{name:<10} {inert(text)}")
     if not found.healthy:
         raise typer.Exit(1)
