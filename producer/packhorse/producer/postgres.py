@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -14,7 +14,7 @@ from psycopg.rows import tuple_row
 
 from packhorse.core.errors import NotReady, UsageError
 from packhorse.producer.connections import ASYNC_ALLOWED, SYNC_ALLOWED, wrong_kind
-from packhorse.producer.statements import Answer, Bytes, Steps, Texts, Uuids
+from packhorse.producer.statements import Answer, Bytes, Statement, Steps, Texts, Uuids
 
 T = TypeVar("T")
 
@@ -51,16 +51,13 @@ def run(connection: SyncConnection, steps: Steps[T]) -> T:
             pass  # leaving it waits until the server has answered all that is queued
     _check_transaction(connection)
     with psycopg.Cursor(connection, row_factory=tuple_row) as cursor, _translated():
-        _teach(cursor)
-        answer: Answer | None = None
-        while True:
-            try:
-                statement = next(steps) if answer is None else steps.send(answer)
-            except StopIteration as done:
-                result: T = done.value
-                return result
+        ongoing = _Ongoing(steps)
+        while (statement := ongoing.next()) is not None:
+            if statement.columns:
+                _teach(cursor)
             cursor.execute(statement.text, statement.parameters)
-            answer = cursor.fetchall() if statement.returns else ()
+            ongoing.answer = cursor.fetchall() if statement.returns else ()
+        return ongoing.result
 
 
 async def arun(connection: AsyncConnection, steps: Steps[T]) -> T:
@@ -71,16 +68,30 @@ async def arun(connection: AsyncConnection, steps: Steps[T]) -> T:
     _check_transaction(connection)
     async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
         with _translated():
-            _teach(cursor)
-            answer: Answer | None = None
-            while True:
-                try:
-                    statement = next(steps) if answer is None else steps.send(answer)
-                except StopIteration as done:
-                    result: T = done.value
-                    return result
+            ongoing = _Ongoing(steps)
+            while (statement := ongoing.next()) is not None:
+                if statement.columns:
+                    _teach(cursor)
                 await cursor.execute(statement.text, statement.parameters)
-                answer = await cursor.fetchall() if statement.returns else ()
+                ongoing.answer = await cursor.fetchall() if statement.returns else ()
+            return ongoing.result
+
+
+class _Ongoing(Generic[T]):
+    """Steps on their way: `next` gives the next statement, None at the end, when `result` is there."""
+
+    result: T
+
+    def __init__(self, steps: Steps[T]) -> None:
+        self._steps = steps
+        self.answer: Answer | None = None
+
+    def next(self) -> Statement | None:
+        try:
+            return next(self._steps) if self.answer is None else self._steps.send(self.answer)
+        except StopIteration as done:
+            self.result = done.value
+            return None
 
 
 def database_of(connection: SyncConnection | AsyncConnection) -> str:

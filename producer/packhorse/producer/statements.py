@@ -17,11 +17,20 @@ Answer = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement for the caller's connection; its rows are wanted back where *returns* says so."""
+    """
+    One statement for the caller's connection.
+
+    Attributes:
+        text: The SQL, with %s for each parameter.
+        parameters: Their values.
+        returns: Its rows are wanted back.
+        columns: Some parameters are columns of many rows.
+    """
 
     text: bytes
     parameters: tuple[Any, ...]
     returns: bool = False
+    columns: bool = False
 
 
 Steps = Generator[Statement, Answer, T]
@@ -68,10 +77,10 @@ def _insert_many(rows: Sequence[Row], queries: Queries) -> Statement:
     payloads, headers = Bytes(columns[_PAYLOAD]), Texts(columns[_HEADERS])
     if all(columns[n].count(columns[n][0]) == len(rows) for n in _ALIKE):
         shared = tuple(columns[n][0] for n in _ALIKE)
-        return Statement(queries.insert_alike, (*shared, ids, keys, payloads, headers))
+        return Statement(queries.insert_alike, (*shared, ids, keys, payloads, headers), columns=True)
     texts: list[Any] = [Texts(column) for column in columns]
     texts[_ID], texts[_PAYLOAD] = ids, payloads
-    return Statement(queries.insert_mixed, tuple(texts))
+    return Statement(queries.insert_mixed, tuple(texts), columns=True)
 
 
 def chunks(
