@@ -314,7 +314,8 @@ def _docs(name: str, node: Record | Enum) -> list[str]:
     noted = [(one, _note(one)) for one in node.fields] if isinstance(node, Record) else []
     noted = [(one, note) for one, note in noted if note]
     if not noted:
-        return [f'    """{head}"""', ""]
+        gap = " " if head.endswith('"') else ""
+        return [f'    """{head}{gap}"""', ""]
     lines = [f"        {attribute(one.name)}: {note}" for one, note in noted]
     return ['    """', f"    {head}", "", "    Attributes:", *lines, '    """', ""]
 
@@ -325,8 +326,7 @@ def _note(one: Field) -> str:
 
 def _prose(doc: str) -> str:
     """Return *doc* on one line, safe inside a docstring."""
-    text = " ".join(doc.split()).replace("\\", "\\\\").replace('"""', "'''")
-    return f"{text} " if text.endswith('"') else text
+    return " ".join(doc.split()).replace("\\", "\\\\").replace('"""', "'''")
 
 
 def _line(text: str) -> str:

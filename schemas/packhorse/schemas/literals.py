@@ -20,7 +20,7 @@ def literal(value: Any) -> str:
         case bytes():
             return "b" + _quoted("".join(map(chr, value)), repr(value)[2:-1].replace("\\'", "'"))
         case float():
-            return repr(value) if math.isfinite(value) else f'float("{value}")'
+            return repr(value).replace("e+", "e") if math.isfinite(value) else f'float("{value}")'
         case Decimal() | UUID():
             return f'{type(value).__name__}("{value}")'
         case dt.datetime() | dt.date() | dt.time():

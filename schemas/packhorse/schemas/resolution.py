@@ -30,6 +30,7 @@ from packhorse.schemas.tree import (
     Enum,
     Field,
     Fixed,
+    Logical,
     Map,
     Named,
     Node,
@@ -56,11 +57,18 @@ class Rule(PythonEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incompatibility:
-    """One place where a reader can't take what a writer may have written."""
+    """
+    One place where a reader can't take what a writer may have written.
+
+    Attributes:
+        path: The field, dotted from the record; `[]` for the items of a list, `{}` for the values of a map.
+        always: True when no value can be read there, False when some can.
+    """
 
     path: str
     rule: Rule
     text: str
+    always: bool = True
 
 
 _PROMOTIONS: Final[Mapping[tuple[str, str], Callable[[Any], Any] | None]] = {
@@ -71,6 +79,7 @@ _PROMOTIONS: Final[Mapping[tuple[str, str], Callable[[Any], Any] | None]] = {
     ("long", "double"): float,
     ("float", "double"): None,
     ("string", "bytes"): str.encode,
+    ("bytes", "string"): make_utf8,
 }
 _SAME_PYTHON_TYPE: Final = (
     frozenset({"timestamp-millis", "timestamp-micros"}),
@@ -128,48 +137,42 @@ class Resolver:
             case _:
                 return self._refuse(path, Rule.TYPE, f"{_kind(written)} was written, {_kind(wanted)} is read")
 
+    def _warn(self, path: str, rule: Rule, text: str) -> None:
+        self.incompatibilities.append(Incompatibility(path=path, rule=rule, text=text, always=False))
+
     def _refuse(self, path: str, rule: Rule, text: str) -> Convert:
-        found = Incompatibility(path=path, rule=rule, text=text)
-        self.incompatibilities.append(found)
+        self.incompatibilities.append(Incompatibility(path=path, rule=rule, text=text))
         return Refuse(f"{text} (rule {rule.value})").make
 
     def _primitive(self, written: Primitive, wanted: Primitive, path: str) -> Convert | None:
         pair = (written.kind, wanted.kind)
         if written.kind == wanted.kind:
             return self._logical(written, wanted, path)
-        if pair == ("bytes", "string"):
-            return make_utf8 if wanted.logical is None else self._logical_refused(written, wanted, path)
         if pair not in _PROMOTIONS:
             return self._refuse(path, Rule.TYPE, f"{written.kind} was written, {wanted.kind} is read")
+        if pair == ("bytes", "string"):
+            self._warn(path, Rule.TYPE, "bytes were written, text is read, and not all bytes are text")
+        if written.logical and wanted.logical:
+            return self._refuse(path, Rule.LOGICAL_TYPE, _logicals(written, wanted))
         if written.logical or wanted.logical:
-            return self._logical_refused(written, wanted, path)
-        return _PROMOTIONS[pair]
+            self._warn(path, Rule.LOGICAL_TYPE, _logicals(written, wanted))
+        return _one_after_the_other(_PROMOTIONS[pair], maker(wanted))
 
     def _logical(self, written: Primitive | Fixed, wanted: Primitive | Fixed, path: str) -> Convert | None:
         old, new = written.logical, wanted.logical
         if old == new:
             return maker(wanted)
-        if old and new and old.name == new.name == "decimal":
-            if old.scale != new.scale or old.precision > new.precision:
-                text = (
-                    f"decimal({old.precision}, {old.scale}) was written, decimal({new.precision}, {new.scale}) is read; "
-                    "the scale must stay, the precision may only grow"
-                )
-                self._refuse(path, Rule.DECIMAL, text)
-            return maker(written)  # by its own scale, so the amount is right whatever the reader expects
-        refusal = self._logical_refused(written, wanted, path)
         if old is None or new is None:
+            self._warn(path, Rule.LOGICAL_TYPE, _logicals(written, wanted))
             return maker(wanted)  # the same bytes, told as the reader's schema has it
-        same = any({old.name, new.name} <= names for names in _SAME_PYTHON_TYPE)
-        return maker(written) if same else refusal
-
-    def _logical_refused(self, written: Primitive | Fixed, wanted: Primitive | Fixed, path: str) -> Convert:
-        old, new = (node.logical.name if node.logical else "no logical type" for node in (written, wanted))
-        return self._refuse(
-            path,
-            Rule.LOGICAL_TYPE,
-            f"{old} on {_kind(written)} was written, {new} on {_kind(wanted)} is read",
-        )
+        if old.name == new.name == "decimal":
+            if old.scale != new.scale or old.precision > new.precision:
+                self._warn(path, Rule.DECIMAL, _decimals(old, new))
+            return maker(written)  # by its own scale, so the amount is right whatever the reader expects
+        if any({old.name, new.name} <= names for names in _SAME_PYTHON_TYPE):
+            self._warn(path, Rule.LOGICAL_TYPE, _logicals(written, wanted))
+            return maker(written)
+        return self._refuse(path, Rule.LOGICAL_TYPE, _logicals(written, wanted))
 
     def _named(self, written: Named, wanted: Named, path: str) -> Convert | None:
         if not _same_name(written, wanted):
@@ -194,7 +197,7 @@ class Resolver:
             symbols |= {symbol: cls(wanted.default) for symbol in missing}
         elif missing:
             text = f"symbol {', '.join(missing)} may have been written; {wanted.name} has neither it nor a default"
-            self._refuse(path, Rule.MISSING_SYMBOL, text)
+            self._warn(path, Rule.MISSING_SYMBOL, text)
         return EnumReader(symbols, wanted.name).make
 
     def _record(self, written: Record, wanted: Record, path: str) -> Convert:
@@ -250,9 +253,8 @@ class Resolver:
             trial = Resolver(self._writer, self._reader, self._classes)
             trial._records = self._records  # a record that holds itself is resolved once
             make = trial.resolve(written, branch, path)
-            if not trial.incompatibilities:
-                return make
-            if self._same_kind(written, branch):
+            always = any(one.always for one in trial.incompatibilities)
+            if not always or self._same_kind(written, branch):
                 self.incompatibilities.extend(trial.incompatibilities)
                 return make
         options = " or ".join(_kind(self._reader.resolved(branch)) for branch in wanted.branches)
@@ -267,6 +269,24 @@ class Resolver:
                 return type(written) is type(wanted) and _same_name(written, wanted)
             case _:
                 return type(written) is type(wanted)
+
+
+def _one_after_the_other(first: Convert | None, second: Convert | None) -> Convert | None:
+    if first is None or second is None:
+        return first or second
+    return lambda wire: second(first(wire))
+
+
+def _logicals(written: Primitive | Fixed, wanted: Primitive | Fixed) -> str:
+    old, new = (node.logical.name if node.logical else "no logical type" for node in (written, wanted))
+    return f"{old} on {_kind(written)} was written, {new} on {_kind(wanted)} is read"
+
+
+def _decimals(old: Logical, new: Logical) -> str:
+    return (
+        f"decimal({old.precision}, {old.scale}) was written, decimal({new.precision}, {new.scale}) is read; "
+        "the scale must stay, the precision may only grow"
+    )
 
 
 def _same_name(written: Named, wanted: Named) -> bool:

@@ -80,6 +80,7 @@ BREAKING: list[tuple[str, Any, Any, str, str]] = [
         "missing-default",
     ),
     ("a type changes", record(("a", "int")), record(("a", "string")), "a", "type"),
+    ("bytes become text", record(("a", "bytes")), record(("a", ["null", "string"])), "a", "type"),
     ("a type is narrowed", record(("a", "long")), record(("a", "int")), "a", "type"),
     ("a record becomes a text", record(("a", record(name="In"))), record(("a", "string")), "a", "type"),
     ("an optional field becomes needed", record(("a", ["null", "int"])), record(("a", "int")), "a", "type"),

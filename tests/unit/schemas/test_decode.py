@@ -141,6 +141,8 @@ CHANGES: list[tuple[str, Any, Any, Any, Any]] = [
         NOW,
     ),
     ("a number becomes a time", "long", LONG, 1, dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC)),
+    ("an int becomes a time", "int", LONG, 1, dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC)),
+    ("bytes become text in a union", "bytes", ["null", "string"], b"x", "x"),
     ("a time becomes a number", LONG, "long", dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC), 1),
     (
         "a decimal's scale changes and the amount stays",
