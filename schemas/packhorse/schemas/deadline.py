@@ -90,8 +90,11 @@ class BoundedTransport(httpx.BaseTransport):
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._deadline = Deadline(clock, seconds)
+        # No connection is kept: calls are rare, and one that the server closed meanwhile would fail the next call.
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(), network_backend=_Backend(self._deadline)
+            max_keepalive_connections=0,
+            ssl_context=httpx.create_ssl_context(),
+            network_backend=_Backend(self._deadline),
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
