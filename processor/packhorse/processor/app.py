@@ -259,7 +259,11 @@ def _check_context(handler: Handler) -> None:
             f"handler {handler.name} is {kind} and asks for {other.__name__}; it gets {wanted.__name__}"
         )
     message = hints.get(names[0]) if not handler.tombstones else None
-    if isinstance(message, type) and message is not object and not issubclass(handler.message, message):
+    if (
+        isinstance(message, type)
+        and message not in (object, Any)
+        and not issubclass(handler.message, message)
+    ):
         raise UsageError(
             f"handler {handler.name} is registered for {handler.message.__name__} and asks for {message.__name__}"
         )

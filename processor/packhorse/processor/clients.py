@@ -26,6 +26,10 @@ _SHARED = (
 )
 
 
+WARNINGS = 4
+"""The level of syslog above which the client's own log is not asked for."""
+
+
 def consumer_properties(settings: ProcessorSettings, group: str) -> dict[str, Property]:
     """
     Return the consumer's properties.
@@ -84,7 +88,7 @@ def _merged(
 ) -> dict[str, Property]:
     password = settings.kafka_sasl_password
     return merged(
-        user,
+        {"log_level": WARNINGS, **user},
         ours,
         bootstrap_servers=settings.kafka_bootstrap_servers,
         sasl_password=password.get_secret_value() if password else None,

@@ -7,7 +7,9 @@ from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor import postgres
 from packhorse.processor.app import Processor
 from packhorse.processor.clients import admin_properties, consumer_properties, producer_properties
-from packhorse.processor.kafka import BrokerQuestions, CopyProducer, GroupConsumer
+from packhorse.processor.kafka.admin import BrokerQuestions
+from packhorse.processor.kafka.consumer import GroupConsumer
+from packhorse.processor.kafka.producer import CopyProducer
 from packhorse.processor.lanes import Lanes
 from packhorse.processor.loop import Loop, Times
 from packhorse.processor.measure import Measure

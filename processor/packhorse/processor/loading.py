@@ -34,6 +34,7 @@ def load(target: str) -> Processor:
     if not isinstance(found, Processor):
         others = sorted(key for key, value in vars(module).items() if isinstance(value, Processor))
         known = f"; processors there: {', '.join(others)}" if others else ""
-        raise UsageError(f"{target} is {type(found).__name__}, a Processor is needed{known}")
+        what = f"is {type(found).__name__}" if hasattr(module, name) else "does not exist"
+        raise UsageError(f"{target} {what}; a Processor is needed{known}")
     found.check()
     return found

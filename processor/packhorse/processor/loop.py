@@ -16,7 +16,7 @@ from packhorse.core.logs import Log
 from packhorse.core.telemetry import Metric, Telemetry
 from packhorse.processor.desk import Desk, Positions
 from packhorse.processor.jobs import Place
-from packhorse.processor.kafka import Assignment, CommitReport, GroupConsumer, Trouble
+from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
 from packhorse.processor.lanes import Lanes
 from packhorse.processor.partition import Alarm, Limits
 

@@ -60,3 +60,29 @@ class ProcessorSettings(DatabaseSettings, KafkaSettings, RegistrySettings, PartS
             buffered_bytes=self.buffer_bytes,
             commit_every=self.commit_interval,
         )
+
+
+class TopicsSettings(KafkaSettings, PartSettings):
+    """
+    Say how `packhorse topics` makes source topics.
+
+    Attributes:
+        partitions: Partitions of a source topic that is made, 6 if unset; set, it is checked of those that exist.
+        replication: Replicas of a source topic that is made; -1: the broker's default.
+    """
+
+    section: ClassVar[str] = "topics"
+    partitions: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    replication: Annotated[int, Field(ge=-1, le=100)] = -1
+
+
+class OffsetsSettings(DatabaseSettings, KafkaSettings, PartSettings):
+    """Say which database and broker `packhorse offsets` works on."""
+
+    section: ClassVar[str] = "offsets"
+
+
+class StatusSettings(DatabaseSettings, KafkaSettings, PartSettings):
+    """Say which database and broker `packhorse processor status` asks."""
+
+    section: ClassVar[str] = ""

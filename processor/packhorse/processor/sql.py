@@ -18,7 +18,8 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()::text
 # Whether a transaction that a handler has ended was committed.
 WAS_COMMITTED = "SELECT pg_xact_status(%s::xid8) = 'committed'"
 
-# What the database knows of a batch: the watermark, the server, the clock, and inbox rows. No row: no watermark.
+# What the database knows of a batch: the watermark, the server, the clock, and inbox rows. No row: no watermark. What was
+# redriven begins a new budget.
 LOOK_UP = """
 WITH mark AS MATERIALIZED (
     SELECT w."offset", w.incarnation = {incarnation} AS same
@@ -27,7 +28,10 @@ WITH mark AS MATERIALIZED (
 )
 SELECT m."offset", m.same, clock_timestamp(), i.message_id, i.outcome, i.attempt,
     coalesce(extract(epoch FROM i.due_at - clock_timestamp()), 0)::float8,
-    coalesce(extract(epoch FROM clock_timestamp() - i.first_failed_at), 0)::float8,
+    coalesce(extract(epoch FROM clock_timestamp() - CASE WHEN q.state = 'redriven' THEN (
+        SELECT min(f.failed_at) FROM "{schema}".failed_attempt f
+        WHERE f.message_id = i.message_id AND f.group_id = i.group_id AND f.topic = i.topic AND f.attempt > q.attempts
+    ) ELSE i.first_failed_at END), 0)::float8,
     q.state, coalesce(q.copy_offset IS NOT NULL OR q.state <> 'quarantined', true), coalesce(q.attempts, 0)
 FROM mark m
 LEFT JOIN "{schema}".inbox i
@@ -190,6 +194,23 @@ WATERMARKS = """
 SELECT topic, topic_id, partition, "offset", leader_epoch, moved_at, incarnation = {incarnation}
 FROM "{schema}".watermark WHERE group_id = %(group)s ORDER BY topic, topic_id, partition"""
 
+# Sets a watermark because a person said so, whatever it was; returns what it was.
+RESET_WATERMARK = """
+WITH was AS (
+    SELECT w."offset" FROM "{schema}".watermark w
+    WHERE w.group_id = %(group)s AND w.topic_id = %(topic_id)s AND w.partition = %(partition)s
+    FOR UPDATE
+), done AS (
+    INSERT INTO "{schema}".watermark AS w (group_id, topic_id, partition, topic, "offset", leader_epoch, incarnation)
+    SELECT %(group)s, %(topic_id)s, %(partition)s, %(topic)s, %(new)s, NULL, {incarnation}
+    FROM {durable} d WHERE d.mode IS NOT NULL
+    ON CONFLICT (group_id, topic_id, partition) DO UPDATE
+    SET "offset" = EXCLUDED."offset", leader_epoch = NULL, incarnation = EXCLUDED.incarnation,
+        moved_at = clock_timestamp()
+    RETURNING 1
+)
+SELECT (SELECT "offset" FROM was) FROM done"""
+
 # Inbox rows of a group that wait for something, by topic and outcome.
 OPEN_OUTCOMES = """
 SELECT topic, outcome, count(*), min(due_at) FROM "{schema}".inbox
@@ -223,6 +244,7 @@ class Queries:
     late_copies: bytes
     ready: bytes
     watermarks: bytes
+    reset_watermark: bytes
     open_outcomes: bytes
     audit: bytes
 

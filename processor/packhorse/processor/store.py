@@ -211,6 +211,20 @@ class Store:
         answer = yield Statement(self.queries.late_copies, {"group": self.group, "topics": list(topics)})
         return [_quarantined(row) for row in answer.rows]
 
+    def reset_watermark(self, stream: Stream, partition: int, to: int) -> Steps[int | None]:
+        """Set the watermark to *to*, whatever it was, and return what it was."""
+        place = {**self._place(stream, partition), "topic": stream.topic, "new": to}
+        answer = yield Statement(self.queries.reset_watermark, place)
+        was: int | None = answer.rows[0][0]
+        return was
+
+    def audit(self, *, actor: str, act: str, topic: str, detail: str, why: str) -> Steps[None]:
+        """Record what a person did; *detail* is JSON."""
+        yield Statement(
+            self.queries.audit,
+            {"actor": actor, "act": act, "group": self.group, "topic": topic, "detail": detail, "why": why},
+        )
+
     def check_ready(self) -> Steps[None]:
         """
         Check that the tables are there and may be used.

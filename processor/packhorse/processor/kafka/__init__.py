@@ -1,0 +1,1 @@
+"""Adapter to confluent-kafka."""

@@ -1,0 +1,85 @@
+"""An audited reset of a stopped group: which offsets it sets, decided purely."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from packhorse.core.errors import UsageError
+
+WORDS = ("committed", "earliest", "latest")
+
+
+class Standing(NamedTuple):
+    """Where one partition of a group stands; None where there is nothing."""
+
+    topic: str
+    topic_id: UUID
+    partition: int
+    watermark: int | None
+    committed: int | None
+    low: int
+    high: int
+
+
+class Move(NamedTuple):
+    """One partition's reset."""
+
+    standing: Standing
+    to: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """
+    What a person asked for.
+
+    Attributes:
+        to: committed, earliest, latest, or an offset.
+        partition: The one partition; None: all of the topic.
+    """
+
+    to: str
+    partition: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.to not in WORDS and not self.to.isdigit():
+            raise UsageError(f"--to {self.to!r} is not allowed: {', '.join(WORDS)}, or an offset")
+        if self.to.isdigit() and self.partition is None:
+            raise UsageError(f"--to {self.to} is an offset of one partition; name it with --partition")
+
+
+def moves(standings: Sequence[Standing], reset: Reset) -> list[Move]:
+    """
+    Return the moves that *reset* means, in order of partitions; those that change nothing are left out.
+
+    Raises:
+        UsageError: The partition does not exist, has no committed offset to go to, or the offset is not in the topic.
+    """
+    chosen = [one for one in standings if reset.partition in {None, one.partition}]
+    if not chosen:
+        raise UsageError(f"partition {reset.partition} does not exist; there are {len(standings)}, from 0")
+    found = [Move(one, _target(one, reset.to)) for one in chosen]
+    return [
+        move for move in found if move.standing.watermark != move.to or move.standing.committed != move.to
+    ]
+
+
+def _target(standing: Standing, to: str) -> int:
+    where = f"{standing.topic}[{standing.partition}]"
+    if to == "committed":
+        if standing.committed is None:
+            raise UsageError(
+                f"{where} has no committed offset; name another with --to, or --partition to leave it out"
+            )
+        return standing.committed
+    if to == "earliest":
+        return standing.low
+    if to == "latest":
+        return standing.high
+    offset = int(to)
+    if not standing.low <= offset <= standing.high:
+        raise UsageError(
+            f"offset {offset} is not in {where}: it holds {standing.low} to {standing.high - 1}, and {standing.high} comes next"
+        )
+    return offset
