@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from packhorse.core.errors import SettingsError
-from packhorse.core.telemetry import NO_TELEMETRY, Metric
+from packhorse.core.telemetry import NO_TELEMETRY
 from packhorse.producer.otel_sdk import telemetry_from
 
 
