@@ -20,6 +20,10 @@ from packhorse.core.errors import PackhorseError, UsageError
 FOLDER = Path(".packhorse") / "demo"
 
 
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+
+@app.command()
 def demo(
     flights: Annotated[int, typer.Option(metavar="N", help="Take the first N flights of the file.")] = 20_000,
     every: Annotated[bool, typer.Option("--all", help="Take the whole year: 336,776 flights.")] = False,
@@ -51,4 +55,4 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 if __name__ == "__main__":
-    typer.run(demo)
+    app()

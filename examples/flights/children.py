@@ -30,6 +30,8 @@ class Children:
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        for log in folder.glob("*.log"):
+            log.unlink()  # of an earlier run
         self._folder = folder
         self._environment = {**os.environ, **environment}
         self._launcher = Launcher(folder / "guard.log")

@@ -105,7 +105,7 @@ class Demo:
         self._flights = flights
         self._movements = in_order(flights)
         self._connection = psycopg.connect(around.database_url, autocommit=True)
-        self._writers = Writers(around.database_url)
+        self._writers = Writers(around.database_url, plans(flights))
         self._rehearsal = Rehearsal(children, self._connection, screen.say)
         self._standing = Standing()
         self._pause = threading.Event()
@@ -134,9 +134,9 @@ class Demo:
         self._children.start_processor()
         began = self._screen.seconds
         self._screen.say("relay and processor run; the airline begins to work")
-        self._wait_for(self._writers.start(plans(self._flights), opening), quiet=False)
+        self._wait_for(self._writers.start(opening), quiet=False)
         self._rehearsal.begin(_busiest(busy), total=self._expected - len(calm))
-        self._wait_for(self._writers.start([], busy))
+        self._wait_for(self._writers.start(busy, all_plans=True))
         took, last = self._screen.seconds - began, self._last_seq()
         self._measured.append(self._measure(f"{last:,} messages at once", after=0, upto=last, took=took))
         self._screen.say(f"quiet after {took:.1f} s; now {len(calm):,} more, {CALM_PER_SECOND:g} a second")
@@ -172,12 +172,15 @@ class Demo:
         while True:
             asked_at = self._screen.seconds
             self._children.check()
-            standing, written = read_standing(self._connection), self._writers.written
+            standing, written = (
+                read_standing(self._connection),
+                self._writers.written + len(self._rehearsal.poison),
+            )
             trouble = self._rehearsal.go_on(standing)
             self._screen.show(self._expected, written, standing)
             if writing.done():
                 writing.result()
-                if not quiet or (not trouble and standing.finished == written + len(self._rehearsal.poison)):
+                if not quiet or (not trouble and standing.finished == written):
                     return
             if (now := (standing, written)) != seen:
                 seen, changed_at = now, self._screen.seconds

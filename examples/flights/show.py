@@ -27,7 +27,7 @@ class Screen:
     """
 
     def __init__(self, console: Console | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._console = console or Console(highlight=False)
+        self._console = console or _console()
         self._clock = clock
         self._began = clock.monotonic()
         self._told_at = float("-inf")
@@ -57,7 +57,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """Say what happens now."""
-        self._console.print(f"[dim]{self.seconds:6.1f} s[/dim]  {text}")
+        self._console.print(f"[dim]{self.seconds:6.1f} s[/dim]  {text}", soft_wrap=True)
 
     @contextmanager
     def download(self, name: str, size: int) -> Iterator[Callable[[int], None]]:
@@ -112,3 +112,9 @@ class Screen:
             table.add_row(f"[dim]{name}[/dim]", value)
         self._console.print()
         self._console.print(table)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    # A pipe has no width: the lines stay whole there, for whoever reads them.
+    return console if console.is_terminal else Console(highlight=False, width=160)

@@ -38,51 +38,55 @@ class Writers:
         written: Events whose transactions have committed; may be read from any thread.
     """
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, plans: Sequence[tuple[date, list[Flight]]]) -> None:
         self.written = 0
         self._database_url = database_url
         self._counting = threading.Lock()
         self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(DESKS + 2, thread_name_prefix="writer")
+        self._planner = _Planner(plans, self._publish)
+        self._pool = ThreadPoolExecutor(DESKS + 1, thread_name_prefix="writer")
 
-    def start(
-        self, plans: Sequence[tuple[date, list[Flight]]], movements: Iterable[Movement]
-    ) -> Future[None]:
+    def start(self, movements: Iterable[Movement], *, all_plans: bool = False) -> Future[None]:
         """
-        Begin to write *plans* and *movements*; what is returned is done when all of it is committed.
+        Begin to write *movements*, as fast as it goes; what is returned is done when they are committed.
 
         The plan of a day is committed before the first movement of its flights is begun; it is written while the
-        movements of the day before are.
+        movements of the day before are. With *all_plans* those of days without movements come as well.
         """
-        return self._pool.submit(self._write, plans, movements)
+        return self._pool.submit(self._write, movements, all_plans)
 
     def trickle(self, movements: Sequence[Movement], *, per_second: float) -> Future[None]:
-        """Begin to write *movements*, whose plans are published, in a transaction each, at a steady pace."""
+        """Begin to write *movements* at a steady pace, in a transaction each; all plans are published."""
         return self._pool.submit(self._trickle, movements, 1 / per_second)
 
     def stop(self) -> None:
         """Stop between two transactions and wait for that; what was not begun is left out."""
         self._stop.set()
+        self._planner.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _write(self, plans: Sequence[tuple[date, list[Flight]]], movements: Iterable[Movement]) -> None:
+    def _write(self, movements: Iterable[Movement], all_plans: bool) -> None:
         desks = [_Desk(self._stop) for _ in range(DESKS)]
-        planner = _Planner(plans, self._publish)
         working = [self._pool.submit(self._work_at, desk) for desk in desks]
         try:
-            for movement in movements:
-                planner.has_published(movement.flight.day)
-                desks[crc32(movement.flight.key.encode()) % DESKS].put(movement)
-            planner.publish_the_rest()
+            self._hand_out(movements, desks)
+            if all_plans:
+                self._planner.publish_the_rest()
             for desk in desks:
                 desk.close()
+        except Stopped:
+            pass  # why is known to whoever stopped, or to the desk that failed
         except BaseException:
             self._stop.set()
             raise
-        finally:
-            planner.close()
-            for work in working:
-                work.result()
+        failures = [error for work in working if (error := work.exception()) is not None]
+        if failures:
+            raise min(failures, key=lambda error: isinstance(error, Stopped))
+
+    def _hand_out(self, movements: Iterable[Movement], desks: Sequence["_Desk"]) -> None:
+        for movement in movements:
+            self._planner.has_published(movement.flight.day)
+            desks[crc32(movement.flight.key.encode()) % len(desks)].put(movement)
 
     def _work_at(self, desk: "_Desk") -> None:
         try:
@@ -170,22 +174,21 @@ class _Planner:
         self._published: dict[date, Future[None]] = {}
         self._asked_for: set[date] = set()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="planner")
-        self._begin_next()
 
     def has_published(self, day: date) -> None:
         """Return when the plan of *day* is committed; asked for a day the first time, begin the next one too."""
         if day in self._asked_for:
             return
-        while day not in self._published:
-            self._begin_next()
+        while day not in self._published and self._begin_next():
+            pass
         self._published[day].result()
         self._begin_next()
         self._asked_for.add(day)
 
     def publish_the_rest(self) -> None:
         """Return when every plan is committed."""
-        for day, flights in self._rest:
-            self._published[day] = self._pool.submit(self._publish, flights)
+        while self._begin_next():
+            pass
         for published in self._published.values():
             published.result()
 
@@ -193,7 +196,8 @@ class _Planner:
         """Wait for the plan in hand."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _begin_next(self) -> None:
+    def _begin_next(self) -> bool:
         for day, flights in self._rest:
             self._published[day] = self._pool.submit(self._publish, flights)
-            return
+            return True
+        return False
