@@ -267,8 +267,7 @@ def _after(done: list[Member], members: list[Member], cut: _Cut) -> _Cut:
     last = done[-1]
     if last.result is not None and last.result.outcome is Outcome.RETRY:
         offset = last.delivery.record.offset
-        if last.delivery.attempt is None:
-            return _Cut(offset=offset, ended=Ended.NOT_DUE, wait=last.result.delay)
+        return _Cut(offset=offset, ended=Ended.NOT_DUE, wait=last.result.delay)
     if len(done) < len(members):
         return _Cut(offset=members[len(done)].delivery.record.offset)
     return cut
@@ -301,11 +300,7 @@ def _run_members(
                     return "again"
                 if ran.touched:
                     yield RollBackToSavepoint()
-        if (
-            member.result is not None
-            and member.result.outcome is Outcome.RETRY
-            and member.delivery.attempt is None
-        ):
+        if member.result is not None and member.result.outcome is Outcome.RETRY:
             return at + 1
     return None
 

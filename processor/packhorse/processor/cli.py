@@ -79,6 +79,34 @@ def run(
         run_daemon(processor, settings, telemetry=telemetry)
 
 
-@app.callback()
-def main() -> None:
-    """Keep `run` a command of its own."""
+@app.command()
+def status(
+    group: Annotated[str, typer.Option("--group", help="The consumer group.")],
+    database_url: Url = None,
+    database_schema: Schema = None,
+    kafka_bootstrap_servers: Servers = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """
+    Say how far a group is in each partition, what lags, and what waits for a retry or a person.
+
+    [bold]Example[/]: packhorse processor status --group figures
+    """
+    import json
+
+    from packhorse.processor.settings import StatusSettings
+    from packhorse.processor.status import read_status
+
+    settings = StatusSettings.load(
+        {
+            "database_url": database_url,
+            "database_schema": database_schema,
+            "kafka_bootstrap_servers": kafka_bootstrap_servers,
+        }
+    )
+    found = read_status(settings, group)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict()))
+        return
+    for line in found.lines():
+        typer.echo(line)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from packhorse.core.errors import MessageFault
 from packhorse.processor.outcomes import Outcome, Reason
-from packhorse.processor.policy import Again, Retry, after_failure
+from packhorse.processor.policy import Again, Retry, Stop, after_failure
 from packhorse.processor.record import Delivery, time_of_header
 from packhorse.processor.work import Failure, InboxRow, Known, Member, Ran, Result, Work
 
@@ -100,7 +100,11 @@ def faulty(member: Member, fault: MessageFault) -> Result:
 
 
 def after_run(member: Member, ran: Ran, *, jitter: float) -> Result:
-    """Return the result of a member whose handler has returned or failed; contention and the like are not judged here."""
+    """
+    Return the result of a member whose handler has returned or failed; contention and the like are not judged here.
+
+    A redrive orders one attempt: when that fails too, the message is back in quarantine.
+    """
     if ran.failure is None:
         return Result(member.delivery, Outcome.DONE, member.attempt, row=member.row)
     if ran.failure is Failure.SKIP:
@@ -111,7 +115,9 @@ def after_run(member: Member, ran: Ran, *, jitter: float) -> Result:
         return _stopped(member, ran.reason, ran.error, attempt=member.attempt, failed_as=ran.reason)
     policy = member.handler.retry if member.handler is not None else Retry()
     age = 0.0 if member.row is None else member.row.age
-    step = after_failure(member.tries, age, policy, jitter=jitter)
+    step = after_failure(member.attempt, age, policy, jitter=jitter)
+    if member.redriven:
+        step = Stop(reason=Reason.ATTEMPTS_EXHAUSTED.value)
     if isinstance(step, Again):
         return Result(
             member.delivery,

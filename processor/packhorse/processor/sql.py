@@ -18,8 +18,7 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()::text
 # Whether a transaction that a handler has ended was committed.
 WAS_COMMITTED = "SELECT pg_xact_status(%s::xid8) = 'committed'"
 
-# What the database knows of a batch: the watermark, the server, the clock, and inbox rows. No row: no watermark. What was
-# redriven begins a new budget.
+# What the database knows of a batch: the watermark, the server, the clock, and inbox rows. No row: no watermark.
 LOOK_UP = """
 WITH mark AS MATERIALIZED (
     SELECT w."offset", w.incarnation = {incarnation} AS same
@@ -28,11 +27,8 @@ WITH mark AS MATERIALIZED (
 )
 SELECT m."offset", m.same, clock_timestamp(), i.message_id, i.outcome, i.attempt,
     coalesce(extract(epoch FROM i.due_at - clock_timestamp()), 0)::float8,
-    coalesce(extract(epoch FROM clock_timestamp() - CASE WHEN q.state = 'redriven' THEN (
-        SELECT min(f.failed_at) FROM "{schema}".failed_attempt f
-        WHERE f.message_id = i.message_id AND f.group_id = i.group_id AND f.topic = i.topic AND f.attempt > q.attempts
-    ) ELSE i.first_failed_at END), 0)::float8,
-    q.state, coalesce(q.copy_offset IS NOT NULL OR q.state <> 'quarantined', true), coalesce(q.attempts, 0)
+    coalesce(extract(epoch FROM clock_timestamp() - i.first_failed_at), 0)::float8,
+    q.state, coalesce(q.copy_offset IS NOT NULL OR q.state <> 'quarantined', true)
 FROM mark m
 LEFT JOIN "{schema}".inbox i
     ON i.message_id = ANY(%(ids)s::uuid[]) AND i.group_id = %(group)s AND i.topic = %(source)s
@@ -89,11 +85,6 @@ FROM unnest(%(ids)s::uuid[], %(topic_ids)s::uuid[], %(partitions)s::int[], %(off
 ON CONFLICT (message_id, group_id, topic) DO UPDATE
 SET state = 'quarantined', reason = EXCLUDED.reason, error = EXCLUDED.error, attempts = EXCLUDED.attempts,
     quarantined_at = clock_timestamp(), copy_partition = NULL, copy_offset = NULL, redrive_sent_at = NULL"""
-
-# A redriven message that failed and is tried again: its next copy is still to be sent.
-UNSENT = """
-UPDATE "{schema}".quarantined_message SET redrive_sent_at = NULL
-WHERE message_id = ANY(%(ids)s::uuid[]) AND group_id = %(group)s AND topic = %(source)s AND state = 'redriven'"""
 
 # One more delivery for each duplicate.
 COUNT_DELIVERIES = """
@@ -191,7 +182,7 @@ WHERE n.nspname = '{schema}' AND c.relname IN ('inbox', 'watermark', 'failed_att
 
 # All watermarks of a group.
 WATERMARKS = """
-SELECT topic, topic_id, partition, "offset", leader_epoch, moved_at, incarnation = {incarnation}
+SELECT topic, topic_id, partition, "offset", extract(epoch FROM clock_timestamp() - moved_at)::float8
 FROM "{schema}".watermark WHERE group_id = %(group)s ORDER BY topic, topic_id, partition"""
 
 # Sets a watermark because a person said so, whatever it was; returns what it was.
@@ -211,9 +202,10 @@ WITH was AS (
 )
 SELECT (SELECT "offset" FROM was) FROM done"""
 
-# Inbox rows of a group that wait for something, by topic and outcome.
+# Messages of a group that wait for something, by topic and outcome.
 OPEN_OUTCOMES = """
-SELECT topic, outcome, count(*), min(due_at) FROM "{schema}".inbox
+SELECT topic, outcome, count(*), extract(epoch FROM min(due_at) - clock_timestamp())::float8
+FROM "{schema}".inbox
 WHERE group_id = %(group)s AND outcome NOT IN ('done', 'skipped') GROUP BY topic, outcome ORDER BY topic, outcome"""
 
 # What a person did.
@@ -231,7 +223,6 @@ class Queries:
     update_results: bytes
     insert_failed: bytes
     upsert_quarantined: bytes
-    unsent: bytes
     count_deliveries: bytes
     uncopied: bytes
     confirm_copies: bytes

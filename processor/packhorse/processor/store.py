@@ -94,7 +94,7 @@ class Store:
         if not answer.rows:
             return Known(None, False, None, {})
         position, same, now = answer.rows[0][:3]
-        rows = {row[3]: InboxRow(Outcome(row[4]), *row[5:11]) for row in answer.rows if row[3] is not None}
+        rows = {row[3]: InboxRow(Outcome(row[4]), *row[5:10]) for row in answer.rows if row[3] is not None}
         return Known(position, same, now, rows)
 
     def write(self, stream: Stream, results: Sequence[Result], xid: str) -> Steps[bool]:
@@ -116,9 +116,6 @@ class Store:
                 return False
         yield from self._failures(stream, [r for r in results if r.failed_as is not None])
         yield from self._quarantine(stream, [r for r in results if r.outcome is Outcome.QUARANTINE])
-        again = [r.delivery.id for r in old if r.outcome is Outcome.RETRY and r.row and r.row.state]
-        if again:
-            yield Statement(self.queries.unsent, {**who, "ids": again})
         return True
 
     def _failures(self, stream: Stream, failed: Sequence[Result]) -> Steps[None]:
@@ -217,6 +214,18 @@ class Store:
         answer = yield Statement(self.queries.reset_watermark, place)
         was: int | None = answer.rows[0][0]
         return was
+
+    def group_standing(self) -> Steps[tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]]:
+        """
+        Return all watermarks of the group, and how many of its messages wait, by topic and outcome.
+
+        Watermarks: topic, topic id, partition, offset, seconds since it moved. Waiting: topic, outcome, messages, seconds
+        until the first is due.
+        """
+        who = {"group": self.group}
+        watermarks = yield Statement(self.queries.watermarks, who)
+        waiting = yield Statement(self.queries.open_outcomes, who)
+        return list(watermarks.rows), list(waiting.rows)
 
     def audit(self, *, actor: str, act: str, topic: str, detail: str, why: str) -> Steps[None]:
         """Record what a person did; *detail* is JSON."""

@@ -49,7 +49,6 @@ class InboxRow(NamedTuple):
         age: Seconds since the first failure, by the database's clock.
         state: State of its row in quarantined_message, if there is one.
         copied: That row's copy is confirmed.
-        tried: Attempts made before it was quarantined the last time.
     """
 
     outcome: Outcome
@@ -58,7 +57,6 @@ class InboxRow(NamedTuple):
     age: float
     state: str | None
     copied: bool
-    tried: int
 
 
 class Known(NamedTuple):
@@ -139,9 +137,9 @@ class Member:
         return 1 if self.row is None else self.row.attempt
 
     @property
-    def tries(self) -> int:
-        """Return how many tries the policy counts with the one to be made: a redrive begins anew."""
-        return self.attempt - (self.row.tried if self.row is not None and self.row.state else 0)
+    def redriven(self) -> bool:
+        """Return whether a person ordered this attempt."""
+        return self.row is not None and self.row.state == "redriven"
 
 
 class Result(NamedTuple):
