@@ -117,8 +117,8 @@ def test_an_archive_that_can_not_be_unpacked_leaves_no_registry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fails when the archive is unpacked in place: the second run would take a part for the whole."""
-    repository = serve_registry(packed("../outside"), monkeypatch)
-    with pytest.raises(tarfile.OutsideDestinationError):
+    repository = serve_registry(packed("quarkus-run.jar")[:60], monkeypatch)
+    with pytest.raises((EOFError, tarfile.TarError)):
         ensure_registry(tmp_path, repository, Silence())
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
