@@ -1,0 +1,139 @@
+"""The console beside a relay and a processor that run: at each stage it says what tables and topics say."""
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from tests.support.road import PARTITIONS, Road
+from tests.support.wait import eventually
+
+from packhorse.core.naming import quarantine_topic
+from packhorse.core.partitions import partition_of
+from packhorse.local.settings import Endpoints
+from packhorse.processor import Context, Retry
+
+ONCE = Retry(attempts=1, delays=("1s",))
+
+
+@pytest.fixture
+def road(tmp_path: Path, database: str, stack: Endpoints, topic_prefix: str) -> Road:
+    made = Road(tmp_path, database=database, endpoints=stack, prefix=topic_prefix)
+    made.make_topics()
+    return made
+
+
+def record_at(road: Road, topic: str, partition: int, offset: int) -> Any:
+    """Return the record that stands there, read by a plain client."""
+    consumer = Consumer(
+        {"bootstrap.servers": road.environ["PACKHORSE_KAFKA_BOOTSTRAP_SERVERS"], "group.id": "checks"}
+    )
+    consumer.assign([TopicPartition(topic, partition, offset)])
+    try:
+        return eventually(lambda: consumer.poll(0.2), what=f"{topic}/{partition}/{offset} can be read")
+    finally:
+        consumer.close()
+
+
+def header(record: Any, name: str) -> str | None:
+    return next((value.decode() for found, value in record.headers() if found == name), None)
+
+
+def one(road: Road, query: str, message_id: UUID) -> Any:
+    with psycopg.connect(road.database) as connection:
+        row = connection.execute(query, [message_id]).fetchone()
+    return None if row is None else row[0]
+
+
+@pytest.mark.case("X-02")
+@pytest.mark.case("X-01")
+def test_status_agrees_with_tables_and_topics_at_each_stage(road: Road) -> None:
+    """Fails when a stage is reported before it is a fact, or a place, count or outcome is another than in the tables."""
+    handled: list[int] = []
+
+    @road.app.handler(road.moved)
+    def moved(message: Any, ctx: Context) -> None:
+        handled.append(message.number)
+
+    message_id = road.emit(7)
+    status = road.status(message_id)
+    assert (status["standing"], status["published"]) == ("recorded, not yet published", "not yet")
+    assert status["groups"] == []
+
+    with road.relay():
+        eventually(lambda: road.status(message_id)["published"] == "yes", what="the horizon is past it")
+    status = road.status(message_id)
+    assert status["standing"] == "published, no delivery known in this database"
+    found = road.run("status", message_id, "--search", "--json").json()["place"]
+    assert found["partition"] == partition_of(b"k", PARTITIONS)
+    assert header(record_at(road, **found), "id") == str(message_id)
+
+    with road.processor():
+        eventually(lambda: road.status(message_id)["groups"], what="there is an outcome", timeout=30)
+    status = road.status(message_id)
+    (group,) = status["groups"]
+    assert (group["standing"], group["inbox"]["deliveries"], handled) == ("done", 1, [7])
+    assert status["place"] == found
+    assert one(road, "SELECT outcome FROM packhorse.inbox WHERE message_id = %s", message_id) == "done"
+
+
+@pytest.mark.case("X-02")
+@pytest.mark.case("O-07")
+@pytest.mark.case("T-17")
+def test_a_redrive_is_asked_sent_and_proved(road: Road) -> None:
+    """Fails when a step is told before its fact, when the copy is not the original's bytes, or the outcome is another's."""
+    broken = [True]
+
+    @road.app.handler(road.moved, retry=ONCE)
+    def moved(message: Any, ctx: Context) -> None:
+        if broken[0]:
+            raise ValueError(message.email)
+
+    message_id = road.emit(7)
+    with road.relay(), road.processor():
+        eventually(
+            lambda: (
+                (found := road.status(message_id)["groups"])
+                and found[0]["quarantined"]["copy_offset"] is not None
+            ),
+            what="it rests in quarantine, and its copy is confirmed",
+            timeout=30,
+        )
+        (group,) = road.status(message_id)["groups"]
+        assert group["standing"] == "quarantine: attempts-exhausted"
+        held = group["quarantined"]
+        copy = record_at(
+            road, quarantine_topic(road.topic, road.group), held["copy_partition"], held["copy_offset"]
+        )
+        assert copy.value() == one(road, "SELECT payload FROM packhorse.outbox WHERE id = %s", message_id)
+        assert header(copy, "reason") == "attempts-exhausted"
+
+        again = road.run("quarantine", "redrive", message_id, "--why", "try", "--yes", "--wait", 30)
+        assert again.code == 1, again.out + again.err
+        assert "quarantine again, after a redrive" in again.out
+
+        broken[0] = False
+        done = road.run("quarantine", "redrive", message_id, "--why", "fixed", "--yes", "--wait", 30)
+        assert done.code == 0, done.out + done.err
+        assert "asked → sent → proved: done, after a redrive" in done.out
+    status = road.status(message_id)
+    assert [(act["act"], act["why"]) for act in status["acts"]] == [("redrive", "try"), ("redrive", "fixed")]
+    assert [attempt["attempt"] for attempt in status["groups"][0]["failed_attempts"]] == [1, 2]
+    assert one(road, "SELECT count(*) FROM packhorse.audit WHERE message_id = %s", message_id) == 2
+
+
+def test_a_payload_is_shown_with_its_personal_field_masked(road: Road) -> None:
+    @road.app.handler(road.moved, retry=ONCE)
+    def moved(message: Any, ctx: Context) -> None:
+        raise ValueError
+
+    message_id = road.emit(7, email="ann@example.org")
+    with road.relay(), road.processor():
+        eventually(lambda: road.status(message_id)["groups"], what="it rests in quarantine", timeout=30)
+    shown = road.run("quarantine", "show", message_id, "--payload", "--json")
+    assert shown.json()["payload"] == {"email": "***", "number": 7}
+    people = road.run("quarantine", "show", message_id, "--payload")
+    assert "***" in people.out
+    assert "ann@example.org" not in shown.out + people.out
