@@ -1,21 +1,25 @@
 """
-What the tests of an application need: see what a transaction emitted, with neither broker nor registry.
+What the tests of an application need: see what a transaction emitted, run a handler; neither broker nor registry.
 
->>> from packhorse.testing import assert_emitted, emitted, register_for_tests
+>>> from packhorse.testing import assert_emitted, emitted, register_for_tests, run_handler
 """
 
 from packhorse.testing.assertions import ANY_KEY, aassert_emitted, assert_emitted
 from packhorse.testing.emitted import Emitted, aemitted, emitted
+from packhorse.testing.handlers import Handled, arun_handler, run_handler
 from packhorse.testing.registration import aregister_for_tests, register_for_tests, schema_id_for_tests
 
 __all__ = [
     "ANY_KEY",
     "Emitted",
+    "Handled",
     "aassert_emitted",
     "aemitted",
     "aregister_for_tests",
+    "arun_handler",
     "assert_emitted",
     "emitted",
     "register_for_tests",
+    "run_handler",
     "schema_id_for_tests",
 ]

@@ -92,7 +92,7 @@ def _found(of: type[M] | None, database_schema: str) -> Steps[list[Emitted[Any]]
     if not rows:
         return []
     schemas = yield Statement(SCHEMAS.format(schema=database_schema).encode(), (), returns=True)
-    decoder = Decoder(_Table(dict(cast("Sequence[tuple[int, str]]", schemas))))
+    decoder = Decoder(Table(dict(cast("Sequence[tuple[int, str]]", schemas))))
     return decoded(rows, decoder, of)
 
 
@@ -132,7 +132,7 @@ def _class_of(type_name: str, version: str) -> type[TypedMessage]:
     )
 
 
-class _Table:
+class Table:
     """Be the schema source of a decoder from rows that were read before."""
 
     def __init__(self, schemas: Mapping[int, str]) -> None:

@@ -16,3 +16,12 @@ ORDER BY o.seq"""
 # Writers' schemas by id.
 SCHEMAS = """
 SELECT schema_id, schema FROM "{schema}".schema_version"""
+
+# The transaction that a handler is lent, so that a change of it shows; drawing the id needs no row.
+XID = b"SELECT pg_current_xact_id()::text"
+XID_NOW = b"SELECT pg_current_xact_id_if_assigned()::text"
+
+# The savepoint around a handler.
+MARK = b"SAVEPOINT packhorse_handler"
+UNDO = b"ROLLBACK TO SAVEPOINT packhorse_handler"
+FORGET = b"RELEASE SAVEPOINT packhorse_handler"

@@ -22,7 +22,7 @@ def sync_driver(given: Sync) -> SyncDriver:
     Raises:
         UsageError: It is async, or no connection or session that we know.
     """
-    if _family(given) == "sqlalchemy":
+    if family_of(given) == "sqlalchemy":
         from packhorse.producer import sqlalchemy
 
         return sqlalchemy.driver_of(given)
@@ -33,7 +33,7 @@ def sync_driver(given: Sync) -> SyncDriver:
 
 async def async_driver(given: Async) -> AsyncDriver:
     """Return the psycopg connection that an async *given* is or stands on; promises and raises what `sync_driver` does."""
-    if _family(given) == "sqlalchemy":
+    if family_of(given) == "sqlalchemy":
         from packhorse.producer import sqlalchemy
 
         return await sqlalchemy.async_driver_of(given)
@@ -42,7 +42,8 @@ async def async_driver(given: Async) -> AsyncDriver:
     return postgres.checked_async(given)
 
 
-def _family(given: object) -> str | None:
+def family_of(given: object) -> str | None:
+    """Return which library's object *given* is: "psycopg", "sqlalchemy" or None; imports neither."""
     cls = type(given)
     if cls not in _families:
         packages = (base.__module__.partition(".")[0] for base in cls.__mro__)
