@@ -157,8 +157,11 @@ class Loop:
     def _take_commits(self, reports: Sequence[CommitReport]) -> None:
         for report in reports:
             place = report.topic, report.partition
+            where: dict[str, str | int] = (
+                {} if report.ended == "ok" else {"topic": report.topic, "partition": report.partition}
+            )
             self._telemetry.record(
-                Metric.PROCESSOR_COMMITS, 1, {"group": self._group, "outcome": report.ended}
+                Metric.PROCESSOR_COMMITS, 1, {"group": self._group, "outcome": report.ended, **where}
             )
             if report.ended == "ok":
                 self._desk.committed(place, report.position)

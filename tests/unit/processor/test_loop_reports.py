@@ -1,0 +1,108 @@
+"""The loop tells what went wrong with the broker, by name; its neighbours here answer once and do nothing else."""
+
+import io
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any, cast
+
+import pytest
+
+from packhorse.core import logs
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.core.telemetry import Attributes, Metric, NoTelemetry
+from packhorse.processor.kafka.consumer import CommitReport, Polled, Trouble
+from packhorse.processor.lanes import Lanes
+from packhorse.processor.loop import Loop, Times
+from packhorse.processor.partition import Limits
+
+FAILED = CommitReport("a.b", 3, 1234, "failed", "Broker: Coordinator not available")
+
+
+class Telling(NoTelemetry):
+    def __init__(self) -> None:
+        self.told: list[tuple[Metric, Attributes | None]] = []
+
+    def record(self, metric: Metric, value: float, attributes: Attributes | None = None) -> None:
+        self.told.append((metric, attributes))
+
+
+class OnePoll:
+    """A consumer that brings *polled* once, then asks the loop to stop."""
+
+    def __init__(self, polled: Polled, stop: threading.Event) -> None:
+        self._polled, self._stop = polled, stop
+
+    def poll(self, wait: float, most: int) -> Polled:
+        self._stop.set()
+        return self._polled
+
+    def commit_now(self, positions: Any) -> Sequence[CommitReport]:
+        return ()
+
+    def close(self) -> None:
+        pass
+
+
+class NoLanes:
+    reports: SimpleQueue[Any] = SimpleQueue()
+
+    def start(self) -> None:
+        pass
+
+    def submit(self, job: Any) -> None:
+        pass
+
+    def stop(self, wait: float) -> None:
+        pass
+
+
+def run_once(polled: Polled) -> tuple[str, Telling]:
+    telemetry, stop = Telling(), threading.Event()
+    with logged() as written:
+        Loop(
+            consume=lambda loop: cast("Any", OnePoll(polled, stop)),
+            lanes=cast("Lanes", NoLanes()),
+            limits=Limits(),
+            times=Times(drain=0, revoke=0),
+            clock=SYSTEM_CLOCK,
+            chance=SYSTEM_CHANCE,
+            telemetry=telemetry,
+            log=logs.logger("processor"),
+            group="g",
+        ).run(stop)
+    return written.getvalue(), telemetry
+
+
+@contextmanager
+def logged() -> Iterator[io.StringIO]:
+    written = io.StringIO()
+    logs.set_up("people", stream=written)
+    yield written
+
+
+@pytest.mark.case("X-06")
+def test_a_commit_that_fails_is_named_in_log_and_metric() -> None:
+    """Fails when topic, partition, offset or cause is left out of the log line, or topic and partition out of the metric."""
+    told, telemetry = run_once(Polled(records={}, troubles=(), commits=(FAILED,)))
+    for part in (
+        "offset commit failed",
+        "topic=a.b",
+        "partition=3",
+        "offset=1234",
+        "Coordinator not available",
+    ):
+        assert part in told
+    expected = {"group": "g", "outcome": "failed", "topic": "a.b", "partition": 3}
+    assert (Metric.PROCESSOR_COMMITS, expected) in telemetry.told
+
+
+@pytest.mark.case("X-06")
+def test_trouble_with_a_partition_is_named() -> None:
+    """Fails when the log line does not say which partition, or why."""
+    told, _ = run_once(
+        Polled(records={}, troubles=(Trouble("fetch", "a.b", 3, "Broker: Leader not available"),), commits=())
+    )
+    for part in ("topic=a.b", "partition=3", "Leader not available"):
+        assert part in told
