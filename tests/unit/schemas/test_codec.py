@@ -4,6 +4,8 @@ import dataclasses
 import datetime as dt
 import enum
 import json
+import subprocess
+import sys
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
@@ -22,6 +24,7 @@ from packhorse.core.errors import InvalidMessage, SchemaError, ValueMismatch
 from packhorse.schemas import Decoder, codec_of, encode_message, split
 from packhorse.schemas.mismatch import shown
 
+ROOT = Path(__file__).parents[3]
 NOW = dt.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=dt.UTC)
 PRICE = shop.Money(amount=Decimal("9.90"), currency=shop.Currency.EUR)
 ORDER = shop.OrderPlaced(
@@ -329,3 +332,27 @@ def test_a_class_that_was_changed_by_hand_is_refused_by_field() -> None:
 
     with pytest.raises(SchemaError, match=r"shop.orders-shop.OrderCancelled v1: .* has no at, which"):
         codec_of(OrderCancelled)  # type: ignore[type-var]
+
+
+@pytest.mark.case("S-08")
+def test_writing_knows_no_registry() -> None:
+    """
+    A message is encoded while every connection fails, and nothing that could open one is even imported.
+
+    Fails when the codec asks the registry for the id or the schema, or imports its client.
+    """
+    program = """
+import socket, sys
+from tests.support import shop
+from uuid import UUID
+import datetime as dt
+def refuse(*_): raise AssertionError("a connection")
+socket.socket.connect = refuse
+from packhorse.schemas import encode_message
+order = shop.OrderCancelled(order_id=UUID(int=1), at=dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
+print(len(encode_message(order, 7)), sorted({"httpx", "psycopg", "typer", "pydantic"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.stdout.split(maxsplit=1)[1].strip() == "[]", done.stderr

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import mypy.api
 import pytest
 from tests.support import shop
 from tests.support.schemas import SHOP, module_of, record, write_folder
@@ -114,6 +115,22 @@ def test_the_module_is_left_alone_by_the_formatter_and_clean_for_the_linter(
         check=False,
     )
     assert linted.returncode == 0, linted.stdout
+
+
+def test_the_module_is_clean_for_a_strict_type_checker(tmp_path: Path) -> None:
+    """Fails when a member of an enum hides a method of str, or a field hides the type of the next one."""
+    file = tmp_path / "odd_messages.py"
+    folder = write_folder(tmp_path / "avro", {SUBJECT: ODD})
+    file.write_text(generate(newest(load_folder(folder))), encoding="utf-8")
+    options = [
+        "--strict",
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        "--cache-dir",
+        str(ROOT / ".mypy_cache"),
+    ]
+    found, errors, status = mypy.api.run([*options, str(file)])
+    assert status == 0, found + errors
 
 
 def test_classes_are_frozen_slotted_and_hashable(tmp_path: Path) -> None:
