@@ -88,13 +88,20 @@ def test_runs_at_the_same_time_fetch_once(tmp_path: Path) -> None:
     assert sorted(repository.asked) == ["one-1.jar", "two-1.jar"]
 
 
-def packed(member: str) -> bytes:
+def packed(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        entry = tarfile.TarInfo(member)
-        entry.size = 4
-        archive.addfile(entry, io.BytesIO(b"app!"))
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
+
+
+APPLICATION = {
+    "quarkus-run.jar": b"app!",
+    "lib.jar": bytes(hashlib.sha256(b"%d" % n).digest()[0] for n in range(100_000)),
+}
 
 
 def serve_registry(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Repository:
@@ -106,7 +113,7 @@ def serve_registry(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Repositor
 
 
 def test_the_registry_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repository = serve_registry(packed("quarkus-run.jar"), monkeypatch)
+    repository = serve_registry(packed(APPLICATION), monkeypatch)
     home = ensure_registry(tmp_path, repository, Silence())
     assert ensure_registry(tmp_path, repository, Silence()) == home
     assert (home / "quarkus-run.jar").read_bytes() == b"app!"
@@ -117,7 +124,7 @@ def test_an_archive_that_can_not_be_unpacked_leaves_no_registry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fails when the archive is unpacked in place: the second run would take a part for the whole."""
-    repository = serve_registry(packed("quarkus-run.jar")[:60], monkeypatch)
+    repository = serve_registry(packed(APPLICATION)[:50_000], monkeypatch)
     with pytest.raises((EOFError, tarfile.TarError)):
         ensure_registry(tmp_path, repository, Silence())
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
