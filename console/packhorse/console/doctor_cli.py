@@ -20,6 +20,12 @@ def doctor(
             "--avro-dir", metavar="FOLDER", help="Check that the schemas of this folder are registered."
         ),
     ] = None,
+    application: Annotated[
+        str | None,
+        typer.Option(
+            "--app", metavar="MODULE:APP", help="Check the topics of this processor against its plan."
+        ),
+    ] = None,
     as_json: options.Json = False,
     database_url: options.Url = None,
     database_schema: options.Schema = None,
@@ -34,7 +40,7 @@ def doctor(
 
     [bold]Example[/]
       packhorse doctor
-      packhorse doctor --avro-dir schemas/avro --json
+      packhorse doctor --avro-dir schemas/avro --app figures.app:app --json
     """
     from packhorse.console.doctor.compose import checks
     from packhorse.console.doctor.findings import all_well
@@ -50,7 +56,7 @@ def doctor(
             "registry_url": registry_url,
         }
     )
-    made = run_checks(checks(settings, avro=avro_dir), seconds=4 * settings.timeout)
+    made = run_checks(checks(settings, avro=avro_dir, app=application), seconds=4 * settings.timeout)
     found = [finding.without(settings.secrets()) for finding in made]
     well = all_well(found)
     if as_json:

@@ -7,7 +7,13 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
-from packhorse.schemas.settings import KafkaProperties, PartSettings, RegistrySettings, RegistryUrl
+from packhorse.schemas.settings import (
+    KafkaProperties,
+    KafkaSettings,
+    PartSettings,
+    RegistrySettings,
+    RegistryUrl,
+)
 
 
 def _namespace(value: str | None) -> str | None:
@@ -48,7 +54,7 @@ class DoctorSettings(PartSettings):
 
     database_url: SecretStr | None = None
     database_schema: Annotated[str, AfterValidator(_schema)] = "packhorse"
-    kafka_bootstrap_servers: str | None = None
+    kafka_bootstrap_servers: Annotated[str, Field(min_length=1)] | None = None
     kafka_properties: KafkaProperties = Field(default_factory=dict)
     kafka_sasl_password: SecretStr | None = None
     registry_url: RegistryUrl | None = None
@@ -69,6 +75,16 @@ class DoctorSettings(PartSettings):
             registry_user=self.registry_user,
             registry_password=self.registry_password,
             registry_timeout=self.registry_timeout,
+        )
+
+    def kafka(self) -> KafkaSettings | None:
+        """Return the broker's settings; None when it is not set."""
+        if self.kafka_bootstrap_servers is None:
+            return None
+        return KafkaSettings(
+            kafka_bootstrap_servers=self.kafka_bootstrap_servers,
+            kafka_properties=self.kafka_properties,
+            kafka_sasl_password=self.kafka_sasl_password,
         )
 
     def sasl_password(self) -> str | None:

@@ -196,6 +196,26 @@ def test_the_doctor_without_tables_says_how_to_make_them(empty_database: str) ->
     assert "packhorse migrate up" in found.out
 
 
+def test_the_doctor_finds_client_properties_that_a_part_would_refuse(run: Any) -> None:
+    found = run("doctor", "--json", PACKHORSE_KAFKA_PROPERTIES='{"acks": "1", "enable.auto.commit": true}')
+    told = " ".join(check["found"] for check in found.json()["checks"] if check["verdict"] == "failed")
+    assert "acks=1" in told
+    assert "enable.auto.commit=True" in told
+
+
+def test_the_doctor_plans_an_applications_topics(run: Any, stack: Endpoints, topic_prefix: str) -> None:
+    missing = run(
+        "doctor",
+        "--json",
+        "--app",
+        f"{topic_prefix}:app",
+        PACKHORSE_KAFKA_BOOTSTRAP_SERVERS=stack.kafka_bootstrap,
+    )
+    (found,) = [check for check in missing.json()["checks"] if check["check"] == "application"]
+    assert (found["verdict"], missing.code) == ("failed", 1)
+    assert topic_prefix in found["found"]
+
+
 def test_the_doctor_with_nothing_set_skips(tmp_path: Any) -> None:
     found = packhorse("--config", "/dev/null", "doctor", "--json")
     assert found.code == 0

@@ -8,7 +8,14 @@ from typing import Any, ClassVar
 import pytest
 
 from packhorse.console.doctor.findings import Finding, Verdict, all_well, ok, skipped, warning
-from packhorse.console.doctor.judge_broker import Broker, Topic, judge_broker, judge_topics, topics_of
+from packhorse.console.doctor.judge_broker import (
+    Broker,
+    Topic,
+    judge_broker,
+    judge_plan,
+    judge_topics,
+    topics_of,
+)
 from packhorse.console.doctor.judge_database import (
     GroupState,
     Relay,
@@ -21,7 +28,7 @@ from packhorse.console.doctor.judge_database import (
 )
 from packhorse.console.doctor.judge_settings import judge_settings
 from packhorse.console.doctor.runner import Check, run_checks
-from packhorse.core.errors import BrokerUnavailable
+from packhorse.core.errors import BrokerUnavailable, SettingsError
 from packhorse.schemas.settings import DatabaseSettings, PartSettings
 
 TODAY = date(2026, 8, 1)
@@ -215,6 +222,22 @@ def test_settings_are_judged(environ: dict[str, str], verdict: Verdict, text: st
     found = list(judge_settings([BillingSettings], environ, file=file))
     assert [finding.verdict for finding in found] == [verdict]
     assert text in found[0].found
+
+
+def test_what_a_part_checks_further_counts_too() -> None:
+    def refuse(settings: Any) -> None:
+        raise SettingsError(f"kafka_properties sets acks; batch is {settings.batch}")
+
+    found = list(judge_settings([BillingSettings], {}, further={BillingSettings: refuse}))
+    assert [(finding.verdict, finding.found) for finding in found] == [
+        (Verdict.FAILED, "kafka_properties sets acks; batch is 5")
+    ]
+
+
+def test_an_applications_plan_is_judged() -> None:
+    assert verdicts(judge_plan("a:b", 3, [])) == {"application": Verdict.OK}
+    (found,) = judge_plan("a:b", 3, ["create x"])
+    assert (found.verdict, found.next_step) == (Verdict.FAILED, "packhorse topics apply a:b")
 
 
 def test_one_check_that_fails_or_hangs_hides_none_of_the_others() -> None:

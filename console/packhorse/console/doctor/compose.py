@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packhorse.console.doctor.findings import Finding, ok, skipped
-from packhorse.console.doctor.judge_broker import judge_broker, judge_topics, topics_of
+from packhorse.console.doctor.judge_broker import judge_broker, judge_plan, judge_topics, topics_of
 from packhorse.console.doctor.judge_schemas import judge_schemas
-from packhorse.console.doctor.judge_settings import judge_settings
+from packhorse.console.doctor.judge_settings import Further, judge_settings
 from packhorse.console.doctor.runner import Check
 from packhorse.console.settings import DoctorSettings
 from packhorse.core.errors import InfrastructureError, NotReady, UnknownSchema
@@ -30,7 +30,7 @@ SETTINGS_MODULES = (
 """Where the parts keep their settings models."""
 
 
-def checks(settings: DoctorSettings, *, avro: Path | None) -> list[Check]:
+def checks(settings: DoctorSettings, *, avro: Path | None, app: str | None) -> list[Check]:
     """Return the checks that *settings* allow, each to be run apart from the others."""
     doctor = _Doctor(settings)
     away = "it is down, not reachable from here, or refuses us"
@@ -72,6 +72,15 @@ def checks(settings: DoctorSettings, *, avro: Path | None) -> list[Check]:
                 next_step=f"packhorse schemas check --avro-dir {avro}",
             )
         )
+    if app is not None:
+        made.append(
+            Check(
+                name="application",
+                run=lambda: doctor.application(app),
+                cause="the application can't be loaded, or the broker can't be asked",
+                next_step=f"packhorse topics plan {app}",
+            )
+        )
     return made
 
 
@@ -91,7 +100,16 @@ def settings_models() -> list[type[PartSettings]]:
 
 
 def _settings() -> Sequence[Finding]:
-    return list(judge_settings(settings_models(), os.environ))
+    from packhorse.processor.clients import consumer_properties
+    from packhorse.processor.settings import ProcessorSettings
+    from packhorse.relay.compose import kafka_properties
+    from packhorse.relay.settings import RelaySettings
+
+    further: Further = {
+        RelaySettings: kafka_properties,
+        ProcessorSettings: lambda settings: consumer_properties(settings, "group"),
+    }
+    return list(judge_settings(settings_models(), os.environ, further=further))
 
 
 class _Doctor:
@@ -146,6 +164,21 @@ class _Doctor:
         with Registry(registry) as asked:
             return list(judge_schemas(folder, database.schema_ids(), lambda number: _knows(asked, number)))
 
+    def application(self, target: str) -> Sequence[Finding]:
+        kafka = self._settings.kafka()
+        if kafka is None:
+            return [_unset("application", "PACKHORSE_KAFKA_BOOTSTRAP_SERVERS")]
+        from packhorse.processor.clients import admin_properties
+        from packhorse.processor.kafka.admin import BrokerQuestions
+        from packhorse.processor.loading import load
+        from packhorse.processor.topics import plan, wanted_by
+
+        wanted = wanted_by([load(target)], (), partitions=None, replication=-1)
+        broker = BrokerQuestions(admin_properties(kafka))
+        there = broker.topics(wanted.names)
+        steps = plan(wanted, there, default_max_bytes=broker.default_max_message_bytes())
+        return list(judge_plan(target, len(wanted.names), [str(step) for step in steps]))
+
     def _database(self) -> "DatabaseCheck | None":
         from packhorse.console.doctor.postgres import DatabaseCheck
 
@@ -157,15 +190,13 @@ class _Doctor:
 
     def _broker(self) -> "BrokerCheck | None":
         from packhorse.console.doctor.kafka import BrokerCheck
+        from packhorse.processor.clients import admin_properties
 
-        settings = self._settings
-        if settings.kafka_bootstrap_servers is None:
+        kafka = self._settings.kafka()
+        if kafka is None:
             return None
         return BrokerCheck(
-            settings.kafka_bootstrap_servers,
-            properties=settings.kafka_properties,
-            sasl_password=settings.sasl_password(),
-            timeout=settings.timeout,
+            kafka.kafka_bootstrap_servers, admin_properties(kafka), timeout=self._settings.timeout
         )
 
 

@@ -96,6 +96,19 @@ def judge_topics(
                 yield _companion(name, topics.get(name), found)
 
 
+def judge_plan(target: str, topics: int, steps: list[str]) -> Iterator[Finding]:
+    """Yield what is to be said about the *steps* that would make the topics of the application *target* as they must be."""
+    if not steps:
+        yield ok("application", f"the {topics} topics of {target} are as they must be")
+    for step in steps:
+        yield failed(
+            "application",
+            f"its topics are not as they must be: {step}",
+            cause="topics were not applied, or were changed by hand",
+            next_step=f"packhorse topics apply {target}",
+        )
+
+
 def _source(name: str, topic: Topic | None) -> Finding:
     check = f"topic {name}"
     if topic is None:

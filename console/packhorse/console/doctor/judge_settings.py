@@ -1,8 +1,9 @@
 """Judge settings before anything is asked of the systems underneath. Pure but for the settings file's own reading."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from packhorse.console.doctor.findings import Finding, failed, ok, warning
 from packhorse.core.errors import SettingsError
@@ -13,8 +14,16 @@ OURS = frozenset({f"{PREFIX}CONFIG", f"{PREFIX}LOG_FORMAT", f"{PREFIX}TEST_STACK
 _STAND_IN = {"database_url": "postgresql://localhost/x", "registry_url": "http://localhost:8081"}
 
 
+Further = Mapping[type[PartSettings], Callable[[Any], object]]
+"""What a part checks of its settings once they are read; raises SettingsError."""
+
+
 def judge_settings(
-    models: Iterable[type[PartSettings]], environ: Mapping[str, str], *, file: Path | None = None
+    models: Iterable[type[PartSettings]],
+    environ: Mapping[str, str],
+    *,
+    file: Path | None = None,
+    further: Further | None = None,
 ) -> Iterator[Finding]:
     """Yield what is to be said about the environment and packhorse.toml, as every part's model reads them."""
     wanted = list(models)
@@ -22,7 +31,7 @@ def judge_settings(
     found = [
         *_twice(known, environ),
         *_unknown(known, environ),
-        *_refused(wanted, environ, file),
+        *_refused(wanted, environ, file, further or {}),
     ]
     yield from found or [ok("settings", "no setting is refused, unknown or given twice")]
 
@@ -51,11 +60,11 @@ def _unknown(known: set[str], environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _refused(
-    models: Iterable[type[PartSettings]], environ: Mapping[str, str], file: Path | None
+    models: Iterable[type[PartSettings]], environ: Mapping[str, str], file: Path | None, further: Further
 ) -> Iterator[Finding]:
     told: set[str] = set()
     for model in models:
-        text = _refusal(model, environ, file)
+        text = _refusal(model, environ, file, further.get(model))
         if text is not None and text not in told:
             told.add(text)
             yield failed(
@@ -66,12 +75,19 @@ def _refused(
             )
 
 
-def _refusal(model: type[PartSettings], environ: Mapping[str, str], file: Path | None) -> str | None:
+def _refusal(
+    model: type[PartSettings],
+    environ: Mapping[str, str],
+    file: Path | None,
+    check: Callable[[Any], object] | None,
+) -> str | None:
     """Return why *model* refuses the settings; that something is not set is no contradiction."""
     stand_ins: dict[str, str] = {}
     while True:
         try:
-            model.load(stand_ins, environ=environ, file=file)
+            settings = model.load(stand_ins, environ=environ, file=file)
+            if check is not None:
+                check(settings)
         except SettingsError as error:
             text = str(error)
         else:

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from packhorse.console.doctor.judge_broker import Broker, Topic
 from packhorse.core.errors import BrokerUnavailable
-from packhorse.core.kafka_properties import Property, merged
+from packhorse.core.kafka_properties import Property
 
 _NO_RIGHT = {KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 
@@ -18,32 +18,20 @@ class BrokerCheck:
     Look at one cluster.
 
     Args:
-        properties: A user's librdkafka properties.
+        properties: The client's, all of them.
         timeout: Seconds for each question.
-
-    Raises:
-        SettingsError: A property is refused; named.
     """
 
-    def __init__(
-        self,
-        bootstrap_servers: str,
-        *,
-        properties: Mapping[str, Property],
-        sasl_password: str | None,
-        timeout: float,
-    ) -> None:
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, Property], *, timeout: float) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._timeout = timeout
-        config = merged(
-            {"client.id": "packhorse-doctor", **properties},
-            {},
-            bootstrap_servers=bootstrap_servers,
-            sasl_password=sasl_password,
-            part="doctor",
-        )
         self._said: list[str] = []
-        self._config: dict[str, Any] = {**config, "error_cb": self._heard, "log_level": 0}
+        self._config: dict[str, Any] = {
+            **properties,
+            "client.id": "packhorse-doctor",
+            "error_cb": self._heard,
+            "log_level": 0,
+        }
 
     def broker(self) -> Broker:
         """
