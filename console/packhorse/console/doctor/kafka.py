@@ -68,7 +68,7 @@ class BrokerCheck:
             )
         except (KafkaException, TimeoutError, ValueError) as error:
             raise self._away(error) from error
-        return {name: _topic(name, known[name], settings[name]) for name in there}
+        return {topic.topic: _topic(topic.topic, topic, settings[topic.topic]) for topic in there}
 
     def _settings(
         self, admin: AdminClient, resources: list[Any]
