@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,6 +57,14 @@ class Children:
         status = self._launcher.run(self._command(name, arguments), within=within)
         if status != 0:
             raise self._failure(name, f"`packhorse {' '.join(arguments)}` ended with status {status}")
+
+    def answer(self, *arguments: str) -> str:
+        """Run `packhorse` with *arguments* to its end and return what it printed, whatever its status."""
+        command = self._command("answer", arguments)
+        done = subprocess.run(
+            command.argv, env=command.env, cwd=command.cwd, stdout=subprocess.PIPE, text=True, check=False
+        )
+        return done.stdout
 
     def start_relay(self) -> None:
         """Start the relay."""

@@ -163,16 +163,19 @@ VALUES (%(id)s, %(aggregatetype)s, %(key)s, %(type)s, %(schema_version)s, %(payl
 
 # -- facts, while it runs ----------------------------------------------------------------------------------------------
 
-# How far it is. `published` counts repeats as well: a relay that was killed sends again what it had not saved.
-STANDING = """
+# What is open, small at any size of the run. `published` counts a repeat again and lags a little.
+OPEN = """
 SELECT
     (SELECT coalesce(sum(published), 0)::bigint FROM packhorse.relay) AS published,
-    count(*) FILTER (WHERE outcome = 'done') AS done,
-    count(*) FILTER (WHERE outcome = 'retry') AS waiting,
-    count(*) FILTER (WHERE outcome = 'quarantine') AS quarantined,
-    coalesce(sum(deliveries - 1), 0)::bigint AS duplicates,
-    (SELECT count(*) FROM packhorse.failed_attempt) AS failed_attempts,
-    (SELECT count(*) FROM packhorse.quarantined_message WHERE copy_offset IS NULL) AS uncopied
+    (SELECT count(*) FROM packhorse.inbox WHERE group_id = 'figures' AND outcome = 'retry') AS waiting,
+    (SELECT count(*) FROM packhorse.inbox WHERE group_id = 'figures' AND outcome = 'quarantine') AS quarantined,
+    (SELECT count(*) FROM packhorse.quarantined_message WHERE copy_offset IS NULL) AS uncopied,
+    (SELECT count(*) FROM packhorse.failed_attempt) AS failed_attempts
+"""
+
+# What is done: reads the whole inbox.
+DONE = """
+SELECT count(*) FILTER (WHERE outcome = 'done') AS done, coalesce(sum(deliveries - 1), 0)::bigint AS duplicates
 FROM packhorse.inbox WHERE group_id = 'figures'
 """
 
@@ -228,6 +231,12 @@ SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FR
     i.recorded_at - o.created_at AT TIME ZONE 'UTC')::float8)
 FROM packhorse.outbox AS o JOIN packhorse.inbox AS i ON i.message_id = o.id AND i.group_id = 'figures'
 WHERE i.outcome = 'done' AND i.deliveries = 1 AND o.seq > %(after)s AND o.seq <= %(upto)s
+"""
+
+# Records below the watermarks, which began at 0, less the rows that they came from: what the relay sent again.
+PUBLISHED_AGAIN = """
+SELECT (SELECT coalesce(sum("offset"), 0)::bigint FROM packhorse.watermark WHERE topic = %(topic)s)
+    - (SELECT count(*) FROM packhorse.outbox)
 """
 
 LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM packhorse.outbox"

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
 from examples.flights import sql
+from packhorse.core.clock import SYSTEM_CLOCK, Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +16,7 @@ class Standing:
     Messages by how far they came.
 
     Attributes:
-        published: Rows that the broker confirmed; those that a killed relay sent twice count twice.
+        published: Rows that the broker confirmed, as the relay last saved it.
         done: Messages whose figures are counted.
         waiting: Messages that failed and will be tried again.
         duplicates: Deliveries that found their message done.
@@ -37,7 +38,20 @@ class Standing:
         return self.done + self.quarantined - self.uncopied
 
 
-def read_standing(connection: psycopg.Connection[Any]) -> Standing:
-    """Return how far it is now."""
-    with connection.cursor(row_factory=class_row(Standing)) as cursor:
-        return cursor.execute(sql.STANDING).fetchone() or Standing()
+class Lookout:
+    """Tell how far it is; of its time, a tenth at most goes into counting what is done."""
+
+    def __init__(self, connection: psycopg.Connection[Any], clock: Clock = SYSTEM_CLOCK) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._counted: dict[str, Any] = {}
+        self._count_at = float("-inf")
+
+    def look(self) -> Standing:
+        """Return how far it is now; `done` and `duplicates` may be as they were some moments ago."""
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            found = cursor.execute(sql.OPEN).fetchone() or {}
+            if (began := self._clock.monotonic()) >= self._count_at:
+                self._counted = cursor.execute(sql.DONE).fetchone() or {}
+                self._count_at = began + 10 * (self._clock.monotonic() - began)
+        return Standing(**found, **self._counted)

@@ -1,5 +1,6 @@
 """Where the demo runs: a stack of its own or the one that the environment names, and a fresh database on it."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -100,7 +101,16 @@ def prepare(around: Surroundings, children: Children) -> None:
 
     Raises:
         ChildFailed: A command failed.
+        SettingsError: The broker has the topic of the flights already.
     """
+    source = FlightScheduled.__packhorse__.topic
+    if (planned := children.answer("topics", "plan", FIGURES, "--json")) and source not in {
+        step["topic"] for step in json.loads(planned)["steps"]
+    }:
+        raise SettingsError(
+            f"the broker has a topic {source} already, and the demo counts one from its first message on; remove it "
+            f"and {source}.figures.*, or unset {', '.join(SERVICES)}: then the demo starts a stack of its own"
+        )
     children.run("migrate", "up")
     children.run("schemas", "register")
     children.run("topics", "apply", FIGURES)

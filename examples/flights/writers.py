@@ -17,6 +17,7 @@ import psycopg
 from examples.flights.flights import Flight
 from examples.flights.operations import publish_plan, record
 from examples.flights.timeline import Movement
+from packhorse.core.clock import SYSTEM_CLOCK
 
 DESKS = 3
 PILE = 16
@@ -98,10 +99,11 @@ class Writers:
             self._stop.set()
             raise
 
-    def _trickle(self, movements: Sequence[Movement], pause: float) -> None:
+    def _trickle(self, movements: Sequence[Movement], pace: float) -> None:
         with self._connection() as connection:
-            for movement in movements:
-                if self._stop.wait(pause):
+            began = SYSTEM_CLOCK.monotonic()
+            for number, movement in enumerate(movements):
+                if self._stop.wait(max(0.0, began + number * pace - SYSTEM_CLOCK.monotonic())):
                     raise Stopped
                 record(connection, [movement])
                 self._count(1)
