@@ -27,7 +27,7 @@ from packhorse.local.settings import SERVICES, Endpoints, StackSettings
 from packhorse.local.starting import Starter, failure
 from packhorse.local.state import FILE, locked
 
-_LOCK_WITHIN = 180.0
+_LOCK_WITHIN = 900.0  # a first start may fetch 200 MB over a slow line
 _STOP_WITHIN = 30.0
 _STOP_SIGNALS = {
     "kafka": Broker.stop_signal,
