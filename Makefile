@@ -49,6 +49,9 @@ imports: $(STAMP) ## Check that imports go one way and drivers stay in adapters
 demo: $(STAMP) ## Carry 20,000 real flights from their transactions to verified figures (ARGS=--all: the year)
 	$(BIN)/python -m examples.flights $(ARGS)
 
+reference: $(STAMP) ## Write docs/reference from the commands and settings
+	$(BIN)/python docs/reference/generate.py
+
 lock: $(STAMP) ## Pin the dependencies anew, with hashes and without addresses (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		pyproject.toml --output-file requirements.lock

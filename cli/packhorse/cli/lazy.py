@@ -9,7 +9,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from packhorse.cli.mounts import MOUNTS, Mount
-from packhorse.core.errors import NotReady
 
 _COMPLETION = frozenset({"install_completion", "show_completion"})
 """Typer adds these to each app; they belong to the root alone."""
@@ -31,33 +30,16 @@ class LazyGroup(TyperGroup):
             )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """
-        Return name, command and remaining arguments; the part's module is imported here.
-
-        Raises:
-            NotReady: The part has no such module in this build.
-        """
+        """Return name, command and remaining arguments; the part's module is imported here."""
         name, found, rest = super().resolve_command(ctx, args)
         mount = next((mount for mount in MOUNTS if mount.name == name), None)
         return name, found if mount is None else load(mount), rest
 
 
 def load(mount: Mount) -> TyperCommand | TyperGroup:
-    """
-    Import the part of *mount* and return its command.
-
-    Raises:
-        NotReady: The part has no such module in this build.
-    """
+    """Import the part of *mount* and return its command."""
     module_name, _, attribute = mount.target.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise NotReady(
-            f"`packhorse {mount.name}` is not in this build yet ({module_name} is missing)"
-        ) from None
+    module = importlib.import_module(module_name)
     command: Any = get_command(getattr(module, attribute))
     command.name = mount.name
     command.params = [param for param in command.params if param.name not in _COMPLETION]

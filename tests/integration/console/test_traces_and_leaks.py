@@ -81,9 +81,9 @@ def records(road: Road, topic: str) -> list[Any]:
     found, ended = [], 0
     try:
         while ended < PARTITIONS:
-            if (
-                record := eventually(lambda: consumer.poll(0.2), what=f"{topic} can be read")
-            ).error() is None:
+            record = eventually(lambda: consumer.poll(0.2), what=f"{topic} can be read")
+            assert record is not None
+            if record.error() is None:
                 found.append(record)
             else:
                 ended += 1
