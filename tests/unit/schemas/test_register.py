@@ -35,6 +35,18 @@ def test_everything_is_registered_in_the_order_of_references_and_recorded() -> N
 
 
 @pytest.mark.case("S-02")
+def test_a_type_is_registered_before_what_refers_to_it_whatever_their_names(tmp_path: Path) -> None:
+    """Fails when the order of names is taken for the order of references."""
+    inner = {"type": "record", "name": "Inner", "namespace": "zoo", "fields": [{"name": "a", "type": "int"}]}
+    wider = {**inner, "fields": [*inner["fields"], {"name": "b", "type": "int", "default": 0}]}  # type: ignore[misc]
+    outer = {**record(("inner", "zoo.Inner")), "packhorse.references": {"zoo.Inner": 2}}
+    folder = load_folder(write_folder(tmp_path, {SUBJECT: outer, "zoo.Inner": [inner, wider]}))
+    registry = MemoryRegistry()
+    registering(folder, registry, MemoryTable())
+    assert registry.calls == ["zoo.Inner", "zoo.Inner", SUBJECT]
+
+
+@pytest.mark.case("S-02")
 def test_the_table_holds_the_registrys_id_and_not_the_version() -> None:
     """Fails when the version, or the registry's own count, is written where the id belongs."""
     registry, table = MemoryRegistry(first_id=1_000), MemoryTable()
