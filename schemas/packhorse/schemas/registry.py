@@ -111,8 +111,13 @@ class Registry:
         """
         asked = f"/subjects/{quote(subject, safe='')}/versions"
         made = registered(self._call("POST", asked, _request(text, references)), asked=asked)
-        # The answer has no version; whoever refers to this schema needs it.
-        return self.lookup(subject, text, references) or made
+        # Not every registry's answer has the version, which whoever refers to this schema needs.
+        found = self.lookup(subject, text, references)
+        if found is None:
+            raise RegistryUnavailable(
+                f"the registry took {subject} as schema {made.schema_id} and does not find it; try again"
+            )
+        return found
 
     def subjects(self) -> list[str]:
         """

@@ -38,7 +38,7 @@ def test_everything_is_registered_in_the_order_of_references_and_recorded() -> N
 def test_a_type_is_registered_before_what_refers_to_it_whatever_their_names(tmp_path: Path) -> None:
     """Fails when the order of names is taken for the order of references."""
     inner = {"type": "record", "name": "Inner", "namespace": "zoo", "fields": [{"name": "a", "type": "int"}]}
-    wider = {**inner, "fields": [*inner["fields"], {"name": "b", "type": "int", "default": 0}]}  # type: ignore[misc]
+    wider = {**inner, "fields": [*inner["fields"], {"name": "b", "type": "int", "default": 0}]}
     outer = {**record(("inner", "zoo.Inner")), "packhorse.references": {"zoo.Inner": 2}}
     folder = load_folder(write_folder(tmp_path, {SUBJECT: outer, "zoo.Inner": [inner, wider]}))
     registry = MemoryRegistry()
