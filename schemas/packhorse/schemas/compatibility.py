@@ -4,28 +4,15 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 from avro.errors import AvroException
 from avro.schema import Schema as AvroSchema
 from avro.schema import make_avsc_object
 
+from packhorse.schemas.direction import Direction
 from packhorse.schemas.folder import Folder, Version
 from packhorse.schemas.resolution import Resolver
-
-
-class Direction(StrEnum):
-    """
-    Which way versions must be readable, always between all versions of a subject.
-
-    `backward`: the newer reads the older's messages, so readers are upgraded first. `forward`: the older reads the
-    newer's, so writers are upgraded first. `full`: both, in any order.
-    """
-
-    BACKWARD = "backward"
-    FORWARD = "forward"
-    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

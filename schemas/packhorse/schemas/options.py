@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import ClassVar
 
-from packhorse.schemas.compatibility import Direction
+from packhorse.schemas.direction import Direction
 from packhorse.schemas.settings import DatabaseSettings, PartSettings, RegistrySettings
 
 

@@ -21,6 +21,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
 from packhorse.core.redaction import secrets_of, without_secrets
+from packhorse.schemas.conninfo import checked_conninfo
 
 PREFIX = "PACKHORSE_"
 DEFAULT_FILE = "packhorse.toml"
@@ -225,6 +226,15 @@ def _as_value_error(check: Any) -> str:
         raise ValueError(str(error)) from None
 
 
+def _conninfo(value: SecretStr) -> SecretStr:
+    checked_conninfo(value.get_secret_value())
+    return value
+
+
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_conninfo)]
+"""libpq URL or connection string; checked so that no driver's error can quote a piece of its password."""
+
+
 class DatabaseSettings(BaseModel):
     """
     Say where the tables are.
@@ -234,7 +244,7 @@ class DatabaseSettings(BaseModel):
         database_schema: Database schema of Packhorse's own tables.
     """
 
-    database_url: SecretStr
+    database_url: DatabaseUrl
     database_schema: Annotated[str, AfterValidator(_identifier)] = "packhorse"
 
 

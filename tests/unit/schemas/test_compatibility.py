@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.support.avro_values import messages
 from tests.support.schemas import SHOP, record, write_folder
 
-from packhorse.schemas.compatibility import Direction, Finding, check
+from packhorse.schemas.compatibility import Finding, check
 from packhorse.schemas.decode import BodyReader
+from packhorse.schemas.direction import Direction
 from packhorse.schemas.folder import load_folder
 from packhorse.schemas.parse import parse_schema
 from packhorse.schemas.resolution import Resolver
