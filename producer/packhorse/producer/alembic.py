@@ -40,7 +40,9 @@ def run_migrations(url: str, schema: str) -> None:
         # asked first: CREATE SCHEMA IF NOT EXISTS wants the right to create one even where nothing is to do
         if not connection.exec_driver_sql(SCHEMA_EXISTS, (schema,)).scalar_one():
             connection.exec_driver_sql(f'CREATE SCHEMA "{schema}"')
-        command.upgrade(_config(schema, connection=connection), "head")
+        current = _current(connection, schema)
+        if current is None or current in _revisions(schema):
+            command.upgrade(_config(schema, connection=connection), "head")
 
 
 def make_partitions(url: str, schema: str, days_ahead: int) -> None:
@@ -85,25 +87,35 @@ def _attached(connection: psycopg.Connection[Any], schema: str) -> set[str]:
 
 def read_status(url: str, schema: str) -> MigrationStatus:
     """Return how the tables stand; changes nothing."""
-    script = ScriptDirectory.from_config(_config(schema))
-    revisions = [revision.revision for revision in script.walk_revisions()][::-1]
+    revisions = _revisions(schema)
     with _engine(url) as engine, _translated(schema, url), engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
-        current = context.get_current_revision()
+        current = _current(connection, schema)
         names = [row[0] for row in connection.exec_driver_sql(ATTACHED, (f'"{schema}".outbox',))]
         default_rows = "outbox_default" in names and bool(
             connection.exec_driver_sql(ANY_DEFAULT_ROW.format(schema=schema)).scalar_one()
         )
-    known = revisions.index(current) + 1 if current in revisions else 0
+    newer = current is not None and current not in revisions
+    known = revisions.index(current) + 1 if current is not None and not newer else 0
     days = sorted(name.removeprefix("outbox_") for name in names if name != "outbox_default")
     return MigrationStatus(
         schema=schema,
         current=current,
         head=revisions[-1],
-        pending=tuple(revisions[known:]),
+        pending=() if newer else tuple(revisions[known:]),
+        newer=newer,
         partitions_until=datetime.strptime(days[-1], "%Y%m%d").replace(tzinfo=UTC).date() if days else None,
         default_rows=default_rows,
     )
+
+
+def _revisions(schema: str) -> list[str]:
+    script = ScriptDirectory.from_config(_config(schema))
+    return [revision.revision for revision in script.walk_revisions()][::-1]
+
+
+def _current(connection: sqlalchemy.Connection, schema: str) -> str | None:
+    context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
+    return context.get_current_revision()
 
 
 def migrations_as_sql(schema: str) -> str:

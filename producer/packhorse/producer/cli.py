@@ -68,7 +68,7 @@ def sql(
         list[str] | None,
         typer.Option(
             metavar="PURPOSE=ROLE",
-            help="Grant least rights: writer, relay, processor or operator. Repeatable.",
+            help="Grant least rights: writer, relay, processor, operator or registrar. Repeatable.",
         ),
     ] = None,
 ) -> None:
@@ -93,7 +93,8 @@ def _print(found: "MigrationStatus", as_json: bool) -> None:
         return
     until = found.partitions_until.isoformat() if found.partitions_until else None
     typer.echo(f"database schema  {found.schema}")
-    typer.echo(f"migrations       {found.current or 'none'} of {found.head}")
+    of = f"newer than this version, which knows {found.head}" if found.newer else f"of {found.head}"
+    typer.echo(f"migrations       {found.current or 'none'} {of}")
     typer.echo(f"pending          {', '.join(found.pending) or 'none'}")
     typer.echo(f"partitions       made until {until or '-'}")
     if found.default_rows:

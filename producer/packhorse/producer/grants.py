@@ -1,4 +1,4 @@
-"""Least rights of the four kinds of database roles, as SQL."""
+"""Least rights of the kinds of database roles, as SQL."""
 
 from collections.abc import Iterator, Sequence
 
@@ -32,12 +32,24 @@ GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".wat
 GRANT INSERT ON "{schema}".watermark, "{schema}".audit TO "{role}";
 """
 
-PURPOSES = {"writer": WRITER, "relay": RELAY, "processor": PROCESSOR, "operator": OPERATOR}
+REGISTRAR = """
+GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
+GRANT SELECT, INSERT, UPDATE ON "{schema}".schema_version TO "{role}";
+"""
+
+PURPOSES = {
+    "writer": WRITER,
+    "relay": RELAY,
+    "processor": PROCESSOR,
+    "operator": OPERATOR,
+    "registrar": REGISTRAR,
+}
+"""What each role is for: `registrar` runs `packhorse schemas register`."""
 
 
 def grants(schema: str, roles: Sequence[tuple[str, str]]) -> Iterator[str]:
     """
-    Yield the grants for *roles*, pairs of purpose and role; without any, those of all four purposes as comments.
+    Yield the grants for *roles*, pairs of purpose and role; without any, those of all purposes as comments.
 
     Raises:
         SettingsError: A purpose is unknown or a role's name is not legal.
@@ -51,6 +63,6 @@ def grants(schema: str, roles: Sequence[tuple[str, str]]) -> Iterator[str]:
     if not roles:
         for purpose, template in PURPOSES.items():
             text = template.format(schema=schema, role=f"packhorse_{purpose}").strip()
-            yield f"\n-- least rights of a {purpose}:\n" + "\n".join(
+            yield f"\n-- least rights for the purpose {purpose}:\n" + "\n".join(
                 f"-- {line}" for line in text.splitlines()
             )

@@ -22,6 +22,7 @@ class MigrationStatus:
         current: Number of the last migration that ran; None before the first.
         head: Number of the last migration that this version of Packhorse knows.
         pending: Numbers of those still to run, in order.
+        newer: The tables were made by a later version of Packhorse; it keeps them usable for this one.
         partitions_until: Last day with a partition made ahead; None without any.
         default_rows: True when a row lies in the default partition: partitions were not made in time.
     """
@@ -30,6 +31,7 @@ class MigrationStatus:
     current: str | None
     head: str
     pending: tuple[str, ...]
+    newer: bool
     partitions_until: date | None
     default_rows: bool
 
@@ -45,6 +47,7 @@ class MigrationStatus:
             "current": self.current,
             "head": self.head,
             "pending": list(self.pending),
+            "newer": self.newer,
             "partitions_until": self.partitions_until.isoformat() if self.partitions_until else None,
             "default_rows": self.default_rows,
             "ready": self.ready,
@@ -55,7 +58,7 @@ def upgrade(url: str, schema: str = "packhorse", *, days_ahead: int = DAYS_AHEAD
     """
     Bring the tables of *schema* up to date and make day partitions ahead; return how they stand then.
 
-    Idempotent. All migrations run in one transaction under an advisory lock, so a second caller waits and then finds
+    Idempotent; tables of a later version are left as they are. All migrations run in one transaction under an advisory lock, so a second caller waits and then finds
     nothing to do; a crash leaves either all or nothing. Each partition is made in a transaction of its own that gives
     way to writers after a short wait and tries again.
 
@@ -99,7 +102,7 @@ def sql(
         schema: The database schema.
         today: First day that gets a partition.
         days_ahead: How many more days get one.
-        roles: Pairs of a purpose (writer, relay, processor, operator) and the database role that gets its rights;
+        roles: Pairs of a purpose (writer, relay, processor, operator, registrar) and the database role that gets its rights;
             without any, the grants are printed as comments for roles of the form packhorse_writer.
     """
     from packhorse.producer import alembic

@@ -57,8 +57,8 @@ class Writer:
     @contextmanager
     def span(self, drafts: Sequence[Draft]) -> Iterator[None]:
         """Run the block in the span that the messages' consumers have as parent."""
-        first = getattr(kind_of(drafts[0]), "type", "")
-        with self.telemetry.span(f"emit {first}", attributes={"packhorse.messages": len(drafts)}):
+        name = f"emit {kind_of(drafts[0]).type}"
+        with self.telemetry.span(name, attributes={"packhorse.messages": len(drafts)}):
             yield
 
     def _rows(self, drafts: Sequence[Draft], schema_ids: Sequence[int | None]) -> list[Row]:

@@ -1,7 +1,7 @@
 """What an outbox promises, through each of the six kinds of connection, on a real database."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -10,7 +10,6 @@ from uuid import UUID
 import psycopg
 import pytest
 from tests.support.accounts import AccountOpened, AmountMoved
-from tests.support.databases import fresh_database
 from tests.support.writers import KINDS, Rows, Writer, opened
 
 from packhorse.core.errors import (
@@ -23,9 +22,7 @@ from packhorse.core.errors import (
     ValueMismatch,
 )
 from packhorse.core.message import DEFAULT_MAX_PAYLOAD_BYTES
-from packhorse.local.settings import Endpoints
 from packhorse.producer import Outbox, Outgoing, Tombstone, message_context
-from packhorse.testing import register_for_tests
 
 
 class ChangedMyMind(Exception):
@@ -42,33 +39,6 @@ pytestmark = pytest.mark.parametrize("kind", KINDS)
 @pytest.fixture
 def outbox() -> Outbox:
     return Outbox(origin="bank")
-
-
-@pytest.fixture(scope="module")
-def bank(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        with psycopg.connect(url) as connection:
-            connection.execute("CREATE TABLE business (n int)")
-        yield url
-
-
-@pytest.fixture
-def unregistered(bank: str) -> str:
-    """Provide the URL of an empty bank whose database knows no schema."""
-    with psycopg.connect(bank) as connection:
-        connection.execute("SET LOCAL session_replication_role = replica")  # past the trigger that forbids it
-        connection.execute("DELETE FROM packhorse.outbox")
-        connection.execute("DELETE FROM packhorse.schema_version")
-        connection.execute("DELETE FROM business")
-    return bank
-
-
-@pytest.fixture
-def url(unregistered: str) -> str:
-    """Provide the URL of an empty bank."""
-    with psycopg.connect(unregistered) as connection:
-        register_for_tests(connection, AccountOpened, AmountMoved)
-    return unregistered
 
 
 def through(kind: str, url: str, body: Callable[[Writer], Awaitable[T]]) -> T:

@@ -7,22 +7,16 @@ from psycopg import errors as pg
 from tests.support.accounts import AmountMoved
 
 from packhorse.producer import Outbox
-from packhorse.testing import register_for_tests
 
 Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        register_for_tests_in_a_transaction(connection)
+def connection(url: str) -> Iterator[Connection]:
+    with psycopg.connect(url) as writer:
+        Outbox().emit(writer, AmountMoved(account="a", amount=1), key="a")
+    with psycopg.connect(url, autocommit=True) as connection:
         yield connection
-
-
-def register_for_tests_in_a_transaction(connection: Connection) -> None:
-    with connection.transaction():
-        register_for_tests(connection, AmountMoved)
-        Outbox().emit(connection, AmountMoved(account="a", amount=1), key="a")
 
 
 def partition_of_the_row(connection: Connection) -> str:

@@ -11,8 +11,6 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from tests.support.accounts import AmountMoved
 from tests.support.writers import alchemy
 
-from packhorse.testing import register_for_tests
-
 PAGE = Path(__file__).parents[3] / "docs/how-to/write-messages.md"
 
 
@@ -28,14 +26,10 @@ class Account(Base):
     balance: Mapped[int]
 
 
-def test_the_examples_of_the_page_on_writing_run(database: str) -> None:
-    with psycopg.connect(database) as connection:
-        register_for_tests(connection, AmountMoved)
-        connection.execute("CREATE TABLE account (name text PRIMARY KEY, balance int NOT NULL)")
-        connection.execute("INSERT INTO account VALUES ('a', 100)")
-    engine = sa.create_engine(alchemy(database), poolclass=sa.NullPool)
+def test_the_examples_of_the_page_on_writing_run(url: str) -> None:
+    engine = sa.create_engine(alchemy(url), poolclass=sa.NullPool)
     names: dict[str, Any] = {
-        "url": database,
+        "url": url,
         "engine": engine,
         "Account": Account,
         "AmountMoved": AmountMoved,
@@ -43,8 +37,8 @@ def test_the_examples_of_the_page_on_writing_run(database: str) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for block in blocks:
         exec(block, names)
-    with psycopg.connect(database) as connection:
-        assert connection.execute("SELECT balance FROM account").fetchone() == (90,)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT balance FROM account WHERE name = 'a'").fetchone() == (-10,)
         assert connection.execute("SELECT count(*) FROM packhorse.outbox").fetchone() == (10,)
         tenants = "SELECT DISTINCT tenant FROM packhorse.outbox WHERE tenant IS NOT NULL"
         assert connection.execute(tenants).fetchall() == [("north",)]

@@ -77,6 +77,14 @@ def test_up_makes_everything_and_again_changes_nothing(empty_database: str) -> N
     assert catalog(empty_database) == made
 
 
+@pytest.mark.case("X-10")
+def test_tables_of_a_later_version_are_left_as_they_are(database: str) -> None:
+    """Fails when an old version that starts beside a new one trips over the number it does not know."""
+    execute(database, "UPDATE packhorse.alembic_version SET version_num = '9999'")
+    found = migrate.upgrade(database)
+    assert (found.current, found.newer, found.ready, found.pending) == ("9999", True, True, ())
+
+
 def test_several_at_once_make_everything_once(empty_database: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: migrate.upgrade(empty_database), range(4)))
@@ -274,6 +282,14 @@ def test_a_relay_reads_the_outbox_and_keeps_its_own_row(empty_database: str, rol
         "DELETE FROM packhorse.relay",
         "SELECT FROM packhorse.inbox",
     )
+
+
+def test_a_registrar_fills_the_table_of_schemas_alone(empty_database: str, role: str) -> None:
+    url = granted(empty_database, "registrar", role)
+    with psycopg.connect(url) as connection:
+        register_for_tests(connection, AmountMoved)
+        connection.execute("UPDATE packhorse.schema_version SET schema_id = 7")
+    refused(url, "DELETE FROM packhorse.schema_version", "SELECT FROM packhorse.outbox")
 
 
 def test_a_processor_and_an_operator_have_their_tables(empty_database: str, role: str) -> None:

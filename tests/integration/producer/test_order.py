@@ -19,22 +19,9 @@ from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import KeysLocked
 from packhorse.producer import Outbox
 from packhorse.producer.slots import SLOTS, slot_of
-from packhorse.testing import register_for_tests
 
 Connection = psycopg.Connection[Any]
 OUTBOX = Outbox(origin="bank")
-
-# Row locks make balance_after the order of commits; it is written by a trigger, so no writer under test can bend it.
-TABLES = """
-CREATE TABLE account (name text PRIMARY KEY, balance int NOT NULL DEFAULT 0);
-CREATE TABLE history (name text, balance_after int, xid xid8 DEFAULT pg_current_xact_id());
-CREATE FUNCTION remember() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN INSERT INTO history VALUES (NEW.name, NEW.balance); RETURN NULL; END $$;
-CREATE TRIGGER remember AFTER UPDATE ON account FOR EACH ROW EXECUTE FUNCTION remember();
-INSERT INTO account VALUES ('a'), ('b');
-CREATE TABLE turn (key text PRIMARY KEY, n int NOT NULL);
-CREATE TABLE taken (id uuid, key text, n int);
-"""
 
 
 class Base(DeclarativeBase):
@@ -47,14 +34,6 @@ class Account(Base):
     __tablename__ = "account"
     name: Mapped[str] = mapped_column(primary_key=True)
     balance: Mapped[int]
-
-
-@pytest.fixture
-def url(database: str) -> str:
-    with psycopg.connect(database) as connection:
-        register_for_tests(connection, AmountMoved)
-        connection.execute(TABLES)
-    return database
 
 
 @pytest.fixture

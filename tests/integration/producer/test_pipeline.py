@@ -9,17 +9,10 @@ from tests.support.accounts import AccountOpened, AmountMoved
 
 from packhorse.core.errors import UsageError
 from packhorse.producer import Outbox
-from packhorse.testing import emitted, register_for_tests
+from packhorse.testing import emitted
 
 OUTBOX = Outbox(origin="bank")
 MOVED = AmountMoved(account="a", amount=1)
-
-
-@pytest.fixture
-def url(database: str) -> str:
-    with psycopg.connect(database) as connection:
-        register_for_tests(connection, AmountMoved, AccountOpened)
-    return database
 
 
 def keys_of(connection: psycopg.Connection[Any]) -> list[str | None]:
@@ -124,15 +117,53 @@ def test_emitting_while_the_session_flushes_is_refused(url: str) -> None:
 
     mapped = registry()
     mapped.map_imperatively(
-        Thing, sa.Table("thing", mapped.metadata, sa.Column("id", sa.Integer, primary_key=True))
+        Thing, sa.Table("business", mapped.metadata, sa.Column("n", sa.Integer, primary_key=True))
     )
     engine = sa.create_engine(alchemy(url), poolclass=sa.NullPool)
-    mapped.metadata.create_all(engine)
     with Session(engine) as session:
         sa.event.listen(session, "before_flush", lambda *_: OUTBOX.emit(session, MOVED, key="a"))
         session.add(Thing())
         with pytest.raises(UsageError, match="while the session flushes"):
             session.flush()
+
+
+@pytest.mark.case("X-05")
+def test_the_span_of_the_call_is_the_parent_of_what_follows(url: str) -> None:
+    """Fails when the row carries the trace of the block around, or none: consumers' spans would hang in the air."""
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from packhorse.producer.otel import OpenTelemetry
+
+    spans, reader, tracers = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(spans))
+    telemetry = OpenTelemetry(tracer_provider=tracers, meter_provider=MeterProvider([reader]))
+    outbox = Outbox(telemetry=telemetry)
+    with psycopg.connect(url) as connection, telemetry.span("request"):
+        outbox.emit(connection, MOVED, key="secret key")
+        outbox.emit_many(connection, [(MOVED, "a"), (MOVED, "b")])
+        found = [one.traceparent for one in emitted(connection)]
+    first, second, request = spans.get_finished_spans()
+    assert [first.name, second.name, request.name] == [
+        "emit bank.AmountMoved",
+        "emit bank.AmountMoved",
+        "request",
+    ]
+    assert found == [traceparent(first), traceparent(second), traceparent(second)]
+    assert first.context.trace_id == request.context.trace_id
+    assert "secret" not in first.to_json()
+    data = reader.get_metrics_data()
+    assert data is not None
+    assert '"value": 3' in data.to_json()
+    assert "packhorse.outbox.emitted" in data.to_json()
+    tracers.shutdown()
+
+
+def traceparent(span: Any) -> str:
+    return f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-{span.context.trace_flags:02x}"
 
 
 @pytest.mark.case("S-08")

@@ -63,14 +63,6 @@ def closed(ctx: Context) -> None:
 
 
 @pytest.fixture
-def url(database: str) -> str:
-    with psycopg.connect(database) as connection:
-        register_for_tests(connection, AmountMoved, AccountOpened)
-        connection.execute("CREATE TABLE figure (account text, amount int)")
-    return database
-
-
-@pytest.fixture
 def connection(url: str) -> Iterator[Connection]:
     with psycopg.connect(url) as connection:
         yield connection

@@ -83,7 +83,7 @@ def test_a_wrong_grant_names_what_is_allowed() -> None:
 
 def test_status_as_json_is_one_object() -> None:
     found = migrate.MigrationStatus(
-        schema="packhorse", current=None, head="0001", pending=("0001",), partitions_until=None, default_rows=False
+        schema="packhorse", current=None, head="0001", pending=("0001",), newer=False, partitions_until=None, default_rows=False
     )  # fmt: skip
     assert not found.ready
     assert json.loads(json.dumps(found.as_json())) == {
@@ -91,6 +91,7 @@ def test_status_as_json_is_one_object() -> None:
         "current": None,
         "head": "0001",
         "pending": ["0001"],
+        "newer": False,
         "partitions_until": None,
         "default_rows": False,
         "ready": False,
