@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
 from packhorse.schemas.settings import (
+    DatabaseUrl,
     KafkaProperties,
     KafkaSettings,
     PartSettings,
@@ -52,7 +53,7 @@ class DoctorSettings(PartSettings):
 
     section: ClassVar[str] = "console"
 
-    database_url: SecretStr | None = None
+    database_url: DatabaseUrl | None = None
     database_schema: Annotated[str, AfterValidator(_schema)] = "packhorse"
     kafka_bootstrap_servers: Annotated[str, Field(min_length=1)] | None = None
     kafka_properties: KafkaProperties = Field(default_factory=dict)
@@ -95,4 +96,4 @@ class DoctorSettings(PartSettings):
 class ConsoleSettings(DoctorSettings):
     """Say what the console looks at: the same, and a database always."""
 
-    database_url: SecretStr
+    database_url: DatabaseUrl

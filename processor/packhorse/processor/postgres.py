@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from packhorse.core.errors import DatabaseUnavailable, NotReady
+from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import without_secrets
 from packhorse.processor.batch import Contention
 from packhorse.processor.faults import is_contention, is_unavailable
@@ -126,18 +126,24 @@ def settings_of(url: str, *, idle_ms: int, lock_ms: int, connect_s: int = 5) -> 
         idle_ms: Longest time a transaction may lie idle before the server ends it.
         lock_ms: Longest wait for a lock.
         connect_s: Longest time to connect.
+
+    Raises:
+        SettingsError: *url* is no connection string.
     """
     options = f"-c idle_in_transaction_session_timeout={idle_ms} -c lock_timeout={lock_ms}"
-    return make_conninfo(
-        url,
-        connect_timeout=connect_s,
-        options=options,
-        application_name="packhorse processor",
-        keepalives_idle=5,
-        keepalives_interval=2,
-        keepalives_count=3,
-        tcp_user_timeout=15_000,
-    )
+    try:
+        return make_conninfo(
+            url,
+            connect_timeout=connect_s,
+            options=options,
+            application_name="packhorse processor",
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+            tcp_user_timeout=15_000,
+        )
+    except psycopg.ProgrammingError as error:
+        raise SettingsError(f"PACKHORSE_DATABASE_URL is no connection string: {_first_line(error)}") from None
 
 
 def connect(conninfo: str) -> GuardedConnection:
