@@ -25,7 +25,7 @@ class Buffer:
     def first(self, limit: int, *, alone: int | None = None) -> list[Record]:
         """Return up to *limit* records from the head, left in place; the one at offset *alone* comes by itself."""
         head = list(islice(self._records, limit))
-        if alone is None or not head:
+        if alone is None or not head or head[0].offset > alone:
             return head
         if head[0].offset == alone:
             return head[:1]

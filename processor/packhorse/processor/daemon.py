@@ -29,7 +29,7 @@ def run(
         NotReady, SettingsError, InfrastructureError: As `Composed`, before a message is read.
         PackhorseError: The process must stop, as `Loop.run` says.
     """
-    logs.set_up()
+    logs.set_up(secrets=settings.secrets())
     composed = Composed(app, settings, telemetry=telemetry, signal=signal)
     stop = threading.Event()
 

@@ -99,7 +99,7 @@ def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
         committed=event.committed,
         committing=None,
         suspect=None,
-        suspicion=_suspicion(state, at),
+        suspicion=_still_ahead(_suspicion(state, at), event.start),
     )
     if not state.attached:
         return opened, (Forget(), Attach(offset=event.start))
@@ -132,6 +132,7 @@ def _open_failed(state: PartitionState, event: OpenFailed, at: Moment) -> Decisi
 def _away(state: PartitionState, what: str, at: Moment, *, reopen: bool, text: str) -> Decision:
     failures = state.failures + 1
     wait = at.wait(failures)
+    reopen = reopen or state.reopen
     waiting = replace(state, phase=Phase.AWAY, failures=failures, due=at.now + wait, reopen=reopen)
     return waiting, (Alarm(what=what, text=text, wait=wait),)
 

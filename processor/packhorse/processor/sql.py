@@ -109,6 +109,9 @@ FROM unnest(%(ids)s::uuid[], %(partitions)s::int[], %(offsets)s::bigint[], %(att
 WHERE q.message_id = r.id AND q.group_id = %(group)s AND q.topic = %(source)s
     AND q.state = 'quarantined' AND q.attempts = r.attempts"""
 
+# Which server answers.
+WHICH_SERVER = "SELECT {incarnation}"
+
 # Moves the watermark by compare-and-set on its old value and the server, in a durable transaction of its own.
 MOVE_WATERMARK = """
 UPDATE "{schema}".watermark w
@@ -226,6 +229,7 @@ class Queries:
     count_deliveries: bytes
     uncopied: bytes
     confirm_copies: bytes
+    which_server: bytes
     move_watermark: bytes
     read_watermark: bytes
     first_watermark: bytes

@@ -234,6 +234,11 @@ class Store:
             {"actor": actor, "act": act, "group": self.group, "topic": topic, "detail": detail, "why": why},
         )
 
+    def incarnation(self) -> Steps[str]:
+        """Return which server answers: its system identifier and timeline."""
+        answer = yield Statement(self.queries.which_server, {})
+        return str(answer.rows[0][0])
+
     def check_ready(self) -> Steps[None]:
         """
         Check that the tables are there and may be used.

@@ -1,4 +1,7 @@
-"""Beside the loop: send what was recorded and is not known to be sent; the database first, the copy after it."""
+"""
+Beside the loop: send what was recorded and is not known to be sent (the database first, the copy after it), and notice
+that the database is another one.
+"""
 
 import threading
 
@@ -28,6 +31,7 @@ class Watchdog:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="packhorse-watchdog", daemon=True)
         self._connection: postgres.GuardedConnection | None = None
+        self._incarnation: str | None = None
 
     def start(self) -> None:
         """Start looking."""
@@ -47,6 +51,7 @@ class Watchdog:
             DatabaseUnavailable, BrokerUnavailable, NotReady: What is due stays due.
         """
         connection = self._held()
+        self._notice(postgres.run(connection, self._plant.store.incarnation()))
         topics = self._plant.app.topics
         sent = 0
         for look in (self._redrives, self._late):
@@ -94,9 +99,18 @@ class Watchdog:
         if self._connection is not None:
             self._connection.end()
 
+    def _notice(self, incarnation: str) -> None:
+        """Let the partitions read their watermarks again when another server answers, also while nothing is to do."""
+        if self._incarnation not in {None, incarnation}:
+            self._plant.log.warning("another database server answers", was=self._incarnation, now=incarnation)
+            self._plant.reconnected()
+        self._incarnation = incarnation
+
     def _held(self) -> postgres.GuardedConnection:
         if self._connection is None or self._connection.closed:
             self._connection = postgres.connect(self._plant.conninfo)
+            if self._incarnation is not None:
+                self._plant.reconnected()
         return self._connection
 
     def _forget(self, connection: postgres.GuardedConnection) -> None:
