@@ -24,7 +24,7 @@ def run(settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: 
     Raises:
         NotReady, SettingsError, DatabaseUnavailable: As `Composed`, before anything is sent.
     """
-    logs.set_up()
+    logs.set_up(secrets=settings.secrets())
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     composed = Composed(settings, telemetry=telemetry, probe=probe)
