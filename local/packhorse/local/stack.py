@@ -13,7 +13,7 @@ from packhorse.core.clock import SYSTEM_CHANCE, Chance
 from packhorse.core.errors import SettingsError
 from packhorse.local import settings as addresses
 from packhorse.local.asking import ServiceStatus, answers, status_of
-from packhorse.local.build import Builder, Factory
+from packhorse.local.build import Builder, Factory, delete_home
 from packhorse.local.errors import NotRunning
 from packhorse.local.kafka import Broker
 from packhorse.local.launcher import Launcher
@@ -139,12 +139,10 @@ class Stack:
             return []
         with self._locked():
             running = self._stop_all()
-            home = self._memory.state.postgres_home
-            for doomed in [
-                *((Path(home),) if home else ()),
-                *(self.folder / name for name in (*SERVICES, "logs")),
-            ]:
-                shutil.rmtree(doomed, ignore_errors=True)
+            if home := self._memory.state.postgres_home:
+                delete_home(Path(home))
+            for name in (*SERVICES, "logs"):
+                shutil.rmtree(self.folder / name, ignore_errors=True)
             (self.folder / FILE).unlink(missing_ok=True)
             return running
 

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import suppress
 from pathlib import Path
 
 from packhorse.local import ports as port_choice
@@ -12,7 +11,7 @@ from packhorse.local.build import Factory, port_names
 from packhorse.local.errors import StackFailed
 from packhorse.local.launcher import Command, Launcher
 from packhorse.local.memory import Memory
-from packhorse.local.places import log_file, tail
+from packhorse.local.places import log_file, size_of, tail
 from packhorse.local.processes import identity_of, wait_until
 from packhorse.local.service import Service
 from packhorse.local.settings import StackSettings
@@ -31,6 +30,7 @@ class Starter:
         self._memory = memory
         self._launcher = launcher
         self._cancelled = threading.Event()
+        self._log_began: dict[str, int] = {}  # where this start's lines begin in each log
 
     def start(self, factories: Mapping[str, Factory]) -> None:
         """
@@ -68,6 +68,7 @@ class Starter:
 
     def _launch(self, service: Service) -> None:
         keep_short(service.log)
+        self._log_began[service.name] = size_of(service.log)
         service.prepare(lambda command: self._run(service, command))
         pid = self._launcher.start(service.command())
         if (process := identity_of(pid)) is not None:
@@ -98,17 +99,17 @@ class Starter:
     def _failure(self, name: str, what: str) -> StackFailed:
         if self._cancelled.is_set():
             return StackFailed(f"the start of {name} was cancelled")
-        return failure(log_file(self._settings.folder, name), f"{name} {what}")
+        log = log_file(self._settings.folder, name)
+        return failure(log, f"{name} {what}", after=self._log_began.get(name, 0))
 
 
-def failure(log: Path, what: str) -> StackFailed:
-    """Return an error that says *what* and shows the end of the service's log."""
-    lines = tail(log, _TAIL) or ["(it is empty)"]
+def failure(log: Path, what: str, *, after: int = 0) -> StackFailed:
+    """Return an error that says *what* and shows the end of the service's log, from byte *after* on."""
+    lines = tail(log, _TAIL, after=after) or ["(nothing)"]
     return StackFailed("\n".join([f"{what}. The end of {log}:", *(f"  {line}" for line in lines)]))
 
 
 def keep_short(log: Path, *, limit: int = 8 * 1024 * 1024) -> None:
     """Put a log of more than *limit* bytes aside as `.1`, in place of the one that lies there."""
-    with suppress(FileNotFoundError):
-        if log.stat().st_size > limit:
-            log.replace(log.with_name(f"{log.name}.1"))
+    if size_of(log) > limit:
+        log.replace(log.with_name(f"{log.name}.1"))

@@ -18,9 +18,12 @@ from tests.support.people import as_normal_user, cache_for_normal_user, give_to_
 from tests.support.stack import stack_settings, temporary_folder
 from tests.support.wait import eventually
 
+from packhorse.core.errors import SettingsError
+from packhorse.local import places, postgres
 from packhorse.local.artifacts import ensure_jars, ensure_registry, kafka_jars
 from packhorse.local.errors import NotRunning, StackFailed
 from packhorse.local.maven import fetch
+from packhorse.local.postgres import packaged_binaries
 from packhorse.local.processes import Identity, is_alive, kill
 from packhorse.local.progress import Silence
 from packhorse.local.stack import Stack, held_stack
@@ -104,6 +107,7 @@ def leftovers(folder: Path) -> list[str]:
     return found
 
 
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres to another account")
 needs_proc = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for orphans in /proc")
 
 
@@ -214,7 +218,39 @@ def test_a_pid_that_another_program_has_by_now_is_not_taken_for_ours(folder: Pat
         assert stack.process("postgres").pid != os.getpid()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to hand Postgres to another account")
+def test_a_folder_without_a_postgres_is_named(folder: Path) -> None:
+    settings = stack_settings(folder, services=("postgres",), postgres_binaries=folder)
+    with pytest.raises(SettingsError, match=r"--postgres-bin .*: no initdb there"):
+        Stack(settings).up()
+
+
+def test_data_of_another_version_is_named_with_the_way_out(folder: Path) -> None:
+    settings = stack_settings(folder, services=("postgres",))
+    with held_stack(settings) as stack:
+        version = Path(load(folder).postgres_home or "") / "data" / "PG_VERSION"
+    version.write_text("15\n")
+    with pytest.raises(
+        StackFailed, match=r"is of Postgres 15, and the programs in .* are of \d+; name the right ones"
+    ):
+        stack.up()
+
+
+@only_root
+def test_root_lends_out_the_packaged_postgres_when_it_lies_in_a_closed_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = folder / "closed"
+    package = packaged_binaries().parent.parent
+    closed.mkdir(parents=True, mode=0o700)
+    for part in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(part, closed / part.name, symlinks=True)
+    monkeypatch.setattr(places, "SHARED", folder / "shared")
+    monkeypatch.setattr(postgres, "packaged_binaries", lambda: closed / package.name / "pginstall" / "bin")
+    with held_stack(stack_settings(folder / "stack", services=("postgres",))) as stack:
+        assert Path(f"/proc/{stack.process('postgres').pid}/exe").resolve().is_relative_to(folder / "shared")
+
+
+@only_root
 def test_root_puts_postgres_elsewhere_when_its_folder_is_closed(folder: Path) -> None:
     folder.parent.chmod(0o700)
     settings = stack_settings(folder, services=("postgres",))

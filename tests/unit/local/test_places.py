@@ -32,6 +32,7 @@ def test_the_end_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     assert tail(log, 3) == []
     log.write_bytes(b"\n".join(b"%d \xff" % number for number in range(100_000)))
     assert tail(log, 2) == ["99998 \ufffd", "99999 \ufffd"]
+    assert tail(log, 9, after=log.stat().st_size - 7) == ["99999 \ufffd"]
 
 
 def test_a_log_over_the_limit_is_put_aside(tmp_path: Path) -> None:
