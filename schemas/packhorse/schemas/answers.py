@@ -61,6 +61,19 @@ def body_of(status: int, content: bytes, *, asked: str) -> Mapping[str, Any]:
     raise _error(status, found, asked)
 
 
+def list_of(status: int, content: bytes, *, asked: str) -> list[Any]:
+    """
+    Return the JSON list of a good answer.
+
+    Raises:
+        RegistryUnavailable: Any other answer.
+    """
+    found = _json(content)
+    if status == 200 and isinstance(found, list):
+        return found
+    raise _error(status, _object(content), asked)
+
+
 def is_absent(status: int, content: bytes) -> bool:
     """Say whether an answer to a look-up says clearly that the subject, or the schema under it, is not there."""
     found = _object(content) or {}
@@ -96,7 +109,7 @@ def _advice(status: int) -> str:
         case 429:
             return "it asks for fewer calls; trying again later helps"
         case 200:
-            return "that is no JSON object; check that PACKHORSE_REGISTRY_URL is a schema registry's"
+            return "that is not the JSON of the Confluent API; check that PACKHORSE_REGISTRY_URL is a schema registry's"
         case _ if 300 <= status < 400:
             return "redirects are not followed; set PACKHORSE_REGISTRY_URL to where it leads"
         case _:
@@ -148,11 +161,15 @@ def _malformed(asked: str) -> RegistryUnavailable:
 
 
 def _object(content: bytes) -> Mapping[str, Any] | None:
+    found = _json(content)
+    return found if isinstance(found, dict) else None
+
+
+def _json(content: bytes) -> Any:
     try:
-        found = json.loads(content)
+        return json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
 
 
 def _shown(text: object) -> str:

@@ -1,6 +1,5 @@
 """The schema registry, by the Confluent API: reads schemas for decoding, and registers them for the command."""
 
-import json
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,6 +15,7 @@ from packhorse.schemas.answers import (
     StoredSchema,
     body_of,
     is_absent,
+    list_of,
     registered,
     stored_schema,
 )
@@ -78,13 +78,14 @@ class Registry:
             RegistryUnavailable: Anything else, and what to do.
         """
         if schema_id not in self._texts:
+            asked = f"/schemas/ids/{schema_id}"
             try:
-                asked = f"/schemas/ids/{schema_id}"
                 stored = stored_schema(self._call("GET", asked), asked=asked)
-                self._texts[schema_id] = resolved_text(self._parsed(stored, depth=0))
-            except (UnknownSchema, Undecodable, SchemaError) as error:
-                kind = UnknownSchema if isinstance(error, UnknownSchema) else Undecodable
-                raise kind(f"schema {schema_id}: {error}") from error
+            except UnknownSchema as error:
+                raise UnknownSchema(f"schema {schema_id}: {error}") from error
+            except (Undecodable, SchemaError) as error:
+                raise Undecodable(f"schema {schema_id}: {error}") from error
+            self._texts[schema_id] = self._resolved(f"schema {schema_id}", stored)
         return self._texts[schema_id]
 
     def lookup(self, subject: str, text: str, references: Sequence[RegistryReference]) -> Registered | None:
@@ -119,6 +120,26 @@ class Registry:
             )
         return found
 
+    def versions_of(self, subject: str) -> dict[int, str]:
+        """
+        Return the schemas under *subject*, each as `schema_of` gives it, by the registry's own count of versions.
+
+        Raises:
+            Undecodable: One is no Avro schema.
+            RegistryUnavailable: No clear answer could be had.
+        """
+        asked = f"/subjects/{quote(subject, safe='')}/versions"
+        answer = self._send("GET", asked, None)
+        if is_absent(answer.status_code, answer.content):
+            return {}
+        found: dict[int, str] = {}
+        for version in list_of(answer.status_code, answer.content, asked=asked):
+            one = f"{asked}/{version}"
+            body = self._call("GET", one)
+            stored = stored_schema(body, asked=one)
+            found[int(version)] = self._resolved(f"{subject} version {version}", stored)
+        return found
+
     def subjects(self) -> list[str]:
         """
         Return the names of all subjects; the cheapest question to see that a registry is there.
@@ -128,14 +149,13 @@ class Registry:
         """
         asked = "/subjects"
         answer = self._send("GET", asked, None)
+        return [str(subject) for subject in list_of(answer.status_code, answer.content, asked=asked)]
+
+    def _resolved(self, what: str, stored: StoredSchema) -> str:
         try:
-            found = json.loads(answer.content) if answer.status_code == 200 else None
-        except ValueError:
-            found = None
-        if isinstance(found, list):
-            return [str(subject) for subject in found]
-        body_of(answer.status_code, b"", asked=asked)
-        raise AssertionError("body_of raises without a body")
+            return resolved_text(self._parsed(stored, depth=0))
+        except SchemaError as error:
+            raise Undecodable(f"{what}: {error}") from error
 
     def _parsed(self, stored: StoredSchema, *, depth: int) -> Schema:
         if depth > _DEEPEST:

@@ -125,7 +125,7 @@ def test_register_says_what_is_missing_or_away(tmp_path: Path, stack: Endpoints,
         False,
     )
     wrong = packhorse(*arguments, environ=environ_of(stack, "nonsense"))
-    assert (wrong.returncode, "PACKHORSE_DATABASE_URL is no address of a database" in wrong.stderr) == (
+    assert (wrong.returncode, "PACKHORSE_DATABASE_URL" in wrong.stderr) == (
         2,
         True,
     )

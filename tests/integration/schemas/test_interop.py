@@ -19,8 +19,10 @@ from tests.support import shop
 from tests.support.registry import MemoryTable
 from tests.support.schemas import SHOP
 
+from packhorse.core.errors import SchemaNotRegistered
 from packhorse.local.settings import Endpoints
 from packhorse.schemas import Decoder, Registry, encode_message
+from packhorse.schemas.fit import check_fit
 from packhorse.schemas.folder import load_folder
 from packhorse.schemas.register import register
 from packhorse.schemas.settings import RegistrySettings
@@ -44,6 +46,13 @@ MESSAGES: list[Any] = [
     shop.OrderCancelled(order_id=UUID(int=8), at=NOW),
     shop.CategoryMoved(root=shop.Category(name="a", children=(shop.Category(name="b"),))),
 ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere(shop.OrderCancelled):
+    """The same message in a topic that nobody registered it for."""
+
+    __packhorse__ = dataclasses.replace(shop.OrderCancelled.__packhorse__, namespace="other")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,6 +131,20 @@ def _branch_named(message: Any) -> Any:
     if found.get("delivery") is not None:
         found["delivery"] = (f"shop.{type(message.delivery).__name__}", found["delivery"])
     return found
+
+
+@pytest.mark.case("S-03")
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda one: type(one).__name__)
+def test_generated_classes_fit_what_the_registry_holds(ours: Ours, message: Any) -> None:
+    check_fit(type(message), ours.registry)
+
+
+@pytest.mark.case("S-03")
+def test_a_subject_that_the_registry_lacks_is_named(ours: Ours) -> None:
+    with pytest.raises(
+        SchemaNotRegistered, match=r"other\.orders-shop\.OrderCancelled v1, .* is not in the registry"
+    ):
+        check_fit(Elsewhere, ours.registry)
 
 
 def test_references_are_in_the_registry_as_such(ours: Ours) -> None:

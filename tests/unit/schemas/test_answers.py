@@ -12,7 +12,14 @@ from packhorse.core.errors import (
     Undecodable,
     UnknownSchema,
 )
-from packhorse.schemas.answers import RegistryReference, body_of, is_absent, registered, stored_schema
+from packhorse.schemas.answers import (
+    RegistryReference,
+    body_of,
+    is_absent,
+    list_of,
+    registered,
+    stored_schema,
+)
 
 
 def answer(status: int, body: Any) -> Any:
@@ -42,11 +49,11 @@ TROUBLE: list[tuple[int, Any, str]] = [
     (502, b"bad gateway", "look at the registry's own log"),
     (503, b"", "look at the registry's own log"),
     (301, b"", "redirects are not followed"),
-    (200, b"", "no JSON object"),
-    (200, b"rubbish", "no JSON object"),
-    (200, b"[1]", "no JSON object"),
-    (200, b"\xff\xfe", "no JSON object"),
-    (200, b"[" * 1_000_000, "no JSON object"),
+    (200, b"", "not the JSON of the Confluent API"),
+    (200, b"rubbish", "not the JSON of the Confluent API"),
+    (200, b"[1]", "not the JSON of the Confluent API"),
+    (200, b"\xff\xfe", "not the JSON of the Confluent API"),
+    (200, b"[" * 1_000_000, "not the JSON of the Confluent API"),
     (204, b"", "look at"),
 ]
 
@@ -85,6 +92,13 @@ def test_a_look_up_finds_nothing_only_when_the_registry_says_so(code: int | None
     assert is_absent(404, json.dumps({"error_code": code}).encode()) is absent
     assert not is_absent(500, json.dumps({"error_code": code}).encode())
     assert not is_absent(404, b"")
+
+
+def test_a_list_is_read_and_anything_else_is_trouble() -> None:
+    assert list_of(200, b"[1, 2]", asked="/subjects") == [1, 2]
+    for status, content in [(200, b"{}"), (200, b"rubbish"), (500, b"[1]"), (404, b"")]:
+        with pytest.raises(RegistryUnavailable, match="/subjects"):
+            list_of(status, content, asked="/subjects")
 
 
 def test_a_stored_schema_is_read() -> None:
