@@ -20,14 +20,16 @@ from packhorse.core.errors import PackhorseError, UsageError
 FOLDER = Path(".packhorse") / "demo"
 
 
-app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
 @app.command()
 def demo(
     flights: Annotated[int, typer.Option(metavar="N", help="Take the first N flights of the file.")] = 20_000,
     every: Annotated[bool, typer.Option("--all", help="Take the whole year: 336,776 flights.")] = False,
-    keep: Annotated[bool, typer.Option(help="Leave the stack running at the end, to look around.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the stack running at the end, to look around.")
+    ] = False,
     folder: Annotated[Path, typer.Option(help="Where the stack and the logs lie.")] = FOLDER,
 ) -> None:
     """

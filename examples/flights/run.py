@@ -31,6 +31,7 @@ from examples.flights.verify import (
 )
 from examples.flights.writers import Writers
 from packhorse.core.errors import InfrastructureError, UsageError
+from packhorse.local.settings import DATABASE_VARIABLE
 
 CALM = 1_000
 """Most movements that are written at a steady pace at the end, to measure the latency without a backlog."""
@@ -80,19 +81,31 @@ def run(options: Options, screen: Screen) -> bool:
     with ExitStack() as undo:
         around = undo.enter_context(surroundings(options.folder, screen, keep=options.keep))
         children = undo.enter_context(Children(options.folder, around.variables))
-        screen.say("tables, schemas and topics are made")
+        screen.say("making tables, schemas and topics")
         prepare(around, children)
         demo = undo.enter_context(Demo(around, children, screen, flights))
         demo.run()
         checks = demo.checks(archive)
         screen.table(checks)
         screen.rows(demo.measured)
+        if options.keep:
+            _invite(around, options.folder, screen)
         return all(check.good for check in checks)
 
 
 def _first(count: int, archive: Path) -> list[Flight]:
     zones = Zones(dataset.airports_csv(archive))
     return list(islice(read_flights(dataset.flights_csv(archive), zones), count))
+
+
+def _invite(around: Surroundings, folder: Path, screen: Screen) -> None:
+    screen.lines(
+        "To look around, in a shell (the services go on until `packhorse dev down`):",
+        f"  export PACKHORSE_DEV_DIR={folder}",
+        '  eval "$(packhorse dev env)"',
+        f"  export {DATABASE_VARIABLE}={around.database_url}",
+        "  packhorse quarantine list",
+    )
 
 
 class Demo:

@@ -105,6 +105,12 @@ class Screen:
             if (more := len(check.differences) - _SHOWN) > 0:
                 self._console.print(f"[red]{check.what}[/red]: and {more:,} more")
 
+    def lines(self, *lines: str) -> None:
+        """Show *lines* as they are."""
+        self._console.print()
+        for line in lines:
+            self._console.print(line, markup=False, soft_wrap=True)
+
     def rows(self, rows: Sequence[tuple[str, str]]) -> None:
         """Show names and values, one pair a line."""
         table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)

@@ -32,10 +32,12 @@ class Surroundings:
     What the parts of Packhorse are told through the environment.
 
     Attributes:
+        own: The services were made for the demo, and are empty.
         database_url: The demo's own database.
         variables: The environment variables, the database's included.
     """
 
+    own: bool
     database_url: str
     variables: Mapping[str, str]
 
@@ -46,8 +48,8 @@ def surroundings(folder: Path, progress: Progress, *, keep: bool) -> Iterator[Su
     Provide services and an empty database for the block.
 
     The services that PACKHORSE_DATABASE_URL, …_KAFKA_BOOTSTRAP_SERVERS and …_REGISTRY_URL name are used; with none of
-    the three set, a stack in *folder* is made anew. It stops with the block, and goes on only if *keep* asks for that
-    and the block ends well.
+    the three set, a stack in *folder* is made anew. With the block the stack stops, or on named services the database
+    is dropped; *keep* leaves the database, and the stack if the block ended well.
 
     Raises:
         SettingsError: Some of the three are set and some are not.
@@ -59,7 +61,12 @@ def surroundings(folder: Path, progress: Progress, *, keep: bool) -> Iterator[Su
             raise SettingsError(
                 f"{', '.join(named)} set and {', '.join(missing)} not: set all three, or none"
             )
-        yield _on(named)
+        around = _on(named, own=False)
+        try:
+            yield around
+        finally:
+            if not keep:
+                _drop_database(named[DATABASE_VARIABLE], around.database_url)
         return
     folder.mkdir(parents=True, exist_ok=True)
     settings = StackSettings(
@@ -72,7 +79,7 @@ def surroundings(folder: Path, progress: Progress, *, keep: bool) -> Iterator[Su
         stack.reset()
         stack.up(hold=not keep)
         try:
-            yield _on(stack.endpoints.variables())
+            yield _on(stack.endpoints.variables(), own=True)
         except BaseException:
             stack.down()
             raise
@@ -80,19 +87,30 @@ def surroundings(folder: Path, progress: Progress, *, keep: bool) -> Iterator[Su
             stack.down()
 
 
-def _on(services: Mapping[str, str]) -> Surroundings:
+def _on(services: Mapping[str, str], *, own: bool) -> Surroundings:
     server = services[DATABASE_VARIABLE]
     name = f"flights_{SYSTEM_CHANCE.token().hex[:12]}"
-    try:
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(composing.SQL("CREATE DATABASE {}").format(composing.Identifier(name)))
-    except psycopg.Error as error:
-        raise DatabaseUnavailable(f"the demo's database can't be made: {error}") from error
+    _execute(server, composing.SQL("CREATE DATABASE {}").format(composing.Identifier(name)))
     url = urlsplit(server)._replace(path=f"/{name}").geturl()
     namespace = FlightScheduled.__packhorse__.namespace
     return Surroundings(
-        database_url=url, variables={**services, DATABASE_VARIABLE: url, NAMESPACE_VARIABLE: namespace}
+        own=own,
+        database_url=url,
+        variables={**services, DATABASE_VARIABLE: url, NAMESPACE_VARIABLE: namespace},
     )
+
+
+def _drop_database(server: str, database_url: str) -> None:
+    name = urlsplit(database_url).path.removeprefix("/")
+    _execute(server, composing.SQL("DROP DATABASE {} WITH (FORCE)").format(composing.Identifier(name)))
+
+
+def _execute(server: str, statement: composing.Composed) -> None:
+    try:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(statement)
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(f"the database server refuses or is away: {error}") from error
 
 
 def prepare(around: Surroundings, children: Children) -> None:
@@ -103,17 +121,21 @@ def prepare(around: Surroundings, children: Children) -> None:
         ChildFailed: A command failed.
         SettingsError: The broker has the topic of the flights already.
     """
-    source = FlightScheduled.__packhorse__.topic
-    if (planned := children.answer("topics", "plan", FIGURES, "--json")) and source not in {
-        step["topic"] for step in json.loads(planned)["steps"]
-    }:
-        raise SettingsError(
-            f"the broker has a topic {source} already, and the demo counts one from its first message on; remove it "
-            f"and {source}.figures.*, or unset {', '.join(SERVICES)}: then the demo starts a stack of its own"
-        )
+    if not around.own:
+        _refuse_topics_in_use(children)
     children.run("migrate", "up")
     children.run("schemas", "register")
     children.run("topics", "apply", FIGURES)
     with psycopg.connect(around.database_url, autocommit=True) as connection:
         for tables in (sql.OPERATIONS_TABLES, sql.FIGURES_TABLES, sql.OUTAGE_TABLES):
             connection.execute(tables)
+
+
+def _refuse_topics_in_use(children: Children) -> None:
+    source = FlightScheduled.__packhorse__.topic
+    planned = json.loads(children.answer("topics", "plan", FIGURES, "--json") or '{"steps": []}')
+    if source not in {step["topic"] for step in planned["steps"] if step["act"] == "create"}:
+        raise SettingsError(
+            f"the broker has the topic {source} already, and the demo counts one from its first message on; remove it "
+            f"and {source}.figures.*, or unset {', '.join(SERVICES)}: then the demo starts a stack of its own"
+        )

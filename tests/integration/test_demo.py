@@ -3,15 +3,39 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
 
 CHECKOUT = Path(__file__).parents[2]
+SOURCE = "airline.aircraft"
+TOPICS = (SOURCE, f"{SOURCE}.figures.retry.0s", f"{SOURCE}.figures.quarantine")
 
 
+@pytest.fixture
+def _no_topics(stack: Endpoints) -> Iterator[None]:
+    """Remove the demo's topics, before and after: it refuses a broker that has them."""
+    _remove_topics(stack)
+    yield
+    _remove_topics(stack)
+
+
+def _remove_topics(stack: Endpoints) -> None:
+    admin = AdminClient({"bootstrap.servers": stack.kafka_bootstrap})
+    if found := [name for name in TOPICS if name in admin.list_topics(timeout=10).topics]:
+        for removed in admin.delete_topics(found).values():
+            removed.result()
+    eventually(
+        lambda: not set(TOPICS) & set(admin.list_topics(timeout=10).topics), what="the topics are removed"
+    )
+
+
+@pytest.mark.usefixtures("_no_topics")
 @pytest.mark.timeout(120)
 def test_the_demo_adds_up(stack: Endpoints, tmp_path: Path) -> None:
     """
