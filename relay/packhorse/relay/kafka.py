@@ -51,7 +51,6 @@ DEFAULTS: Mapping[str, Property] = {
 }
 """What a user may set otherwise."""
 
-_CHUNK = 500
 _ROOM = 0.1
 _ASK_WITHIN = 10.0
 _OVERHEAD = 512
@@ -113,6 +112,7 @@ class KafkaBroker:
         self._reports: _Report | None = None
         self._fatal: str | None = None
         self._admin = AdminClient({k: v for k, v in self._properties.items() if k not in {*OURS, *DEFAULTS}})
+        self._halted = False
         self._producer = self._made()
 
     def _made(self) -> Producer:
@@ -125,13 +125,9 @@ class KafkaBroker:
         """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
 
     def send(self, rows: Sequence[Row]) -> Handed:
-        for start in range(0, len(rows), _CHUNK):
-            chunk = rows[start : start + _CHUNK]
-            handed = self._send(chunk)
-            self._handed += chunk[: handed.count]
-            if handed.count < len(chunk):
-                return Handed(start + handed.count, handed.fault)
-        return Handed(len(rows))
+        handed = self._send(rows)
+        self._handed += rows[: handed.count]
+        return handed
 
     def _send(self, rows: Sequence[Row]) -> Handed:
         produce, report, topics = self._producer.produce, self._report, self._topics
@@ -156,6 +152,8 @@ class KafkaBroker:
                 return Handed(count)
             except KafkaException as error:
                 self._note(error)
+                return Handed(count)
+            if self._halted:
                 return Handed(count)
         self._poll(0)
         return Handed(len(rows))
@@ -228,14 +226,14 @@ class KafkaBroker:
         except (KafkaException, SystemError) as error:
             self._note(error)
             return False
-        if left or self._reports is not None or self._fatal is not None:
+        if left or self._halted or self._reports is not None or self._fatal is not None:
             return False
         self._handed.clear()
         return True
 
     def failed(self) -> Failed | None:
         if self._reports is None and self._fatal is None:
-            return None
+            return Failed(None, "sending was halted") if self._halted else None
         reasons: dict[tuple[str | None, bytes | None, bytes | None], str] = {}
         report = self._reports
         while report is not None:
@@ -250,6 +248,7 @@ class KafkaBroker:
         return Failed(None, self._fatal or "the client dropped rows")
 
     def halt(self) -> None:
+        self._halted = True
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
 
     def renew(self, patience: float) -> None:
@@ -260,6 +259,7 @@ class KafkaBroker:
         self.close()
         self._reports, self._fatal = None, None
         self._handed.clear()
+        self._halted = False
         self._producer = self._made()
 
     def close(self) -> None:

@@ -11,14 +11,17 @@ from packhorse.core.clock import Chance, Clock
 from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
 from packhorse.relay import steps as m
-from packhorse.relay.core import State, decide
+from packhorse.relay.core import decide
 from packhorse.relay.errors import StatementFailed
-from packhorse.relay.model import Policy, Position
-from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Pace, Pending, Probe
+from packhorse.relay.model import Policy, Position, Row
+from packhorse.relay.ports import Broker, Handed, Keeper, NoProbe, Outbox, Pace, Pending, Probe
+from packhorse.relay.state import State
 
 _log = logs.logger("relay")
 AWAIT_REPORTS = 10.0
 """Seconds that outstanding reports are awaited for after one failed."""
+PIECE = 500
+"""Rows between two looks at the lease: some five milliseconds."""
 
 
 class Relay:
@@ -166,7 +169,7 @@ class Relay:
             limit = self._policy.batch_rows
             self._ahead = command.ahead, self._pace.begin(partial(self._outbox.fetch, command.ahead, limit))
         try:
-            handed = self._broker.send(command.rows)
+            handed = self._hand_over(command.rows)
         except BrokerUnavailable as error:
             return m.Refused(None, str(error), broken=False)
         self._probe.reached("sent")
@@ -175,6 +178,18 @@ class Relay:
         if handed.fault is not None:
             return m.Refused(handed.fault, handed.fault.reason, broken=False, sent=handed.count)
         return m.Sent(handed.count)
+
+    def _hand_over(self, rows: Sequence[Row]) -> Handed:
+        """Hand over in pieces, none of them past the end of the lease: a process that was frozen stops here when it wakes."""
+        for start in range(0, len(rows), PIECE):
+            deadline = self._keeper.deadline()
+            if deadline is None or self._clock.monotonic() >= deadline:
+                return Handed(start)
+            piece = rows[start : start + PIECE]
+            handed = self._broker.send(piece)
+            if handed.count < len(piece):
+                return Handed(start + handed.count, handed.fault)
+        return Handed(len(rows))
 
     def _confirm(self, command: m.Confirm) -> m.Event:
         confirmed = self._broker.confirmed(command.patience)

@@ -1,0 +1,95 @@
+"""What the relay does next: `choose(state) -> command`."""
+
+from packhorse.relay.model import ID, Batch, Policy, Position
+from packhorse.relay.state import State
+from packhorse.relay.steps import (
+    Command,
+    Confirm,
+    Fetch,
+    FlushLog,
+    Leave,
+    LookAtLog,
+    Own,
+    RecordTrouble,
+    Release,
+    RenewSender,
+    Save,
+    Send,
+    Wait,
+)
+
+
+def choose(state: State, *, now: float, policy: Policy) -> Command:
+    """Return the one command that comes next."""
+    if state.left:
+        return Leave()
+    if state.broken:
+        return RenewSender(at_once=not state.owned or state.stop_by is not None)
+    if state.stop_by is not None:
+        return _stop(state, state.stop_by, now=now, policy=policy)
+    if not state.owned or state.saved is None or state.sent is None:
+        return Own() if now >= state.database_at else Wait(state.database_at - now)
+    return _settle(state, now=now, policy=policy) or _carry(state, state.sent, now=now, policy=policy)
+
+
+def _settle(state: State, *, now: float, policy: Policy) -> Command | None:
+    """Return what must come before more is sent: the record of trouble, confirmations, the save."""
+    if state.trouble != state.told and now >= state.database_at:
+        return RecordTrouble(state.trouble)
+    due = now >= state.save_at or state.fault is not None
+    if state.waiting and (due or state.full):
+        return Confirm(policy.confirm_slice)
+    moved = state.confirmed != state.saved and not state.waiting
+    if moved and ((state.unsaved and due) or now >= state.idle_save_at):
+        return _database(state, _save(state), now=now)
+    return None
+
+
+def _save(state: State) -> Command:
+    assert state.saved is not None
+    assert state.confirmed is not None
+    return Save(state.saved, state.confirmed, state.unsaved)
+
+
+def _database(state: State, command: Command, *, now: float) -> Command:
+    return command if now >= state.database_at else Wait(state.database_at - now)
+
+
+def _carry(state: State, sent: Position, *, now: float, policy: Policy) -> Command:
+    if (batch := state.batch) is None:
+        if now >= state.poll_at:
+            return _database(state, Fetch(sent), now=now)
+        return Wait((min(state.poll_at, state.save_at) if state.waiting else state.poll_at) - now)
+    if batch.unflushed is not None:
+        return _database(state, _flush(state, batch.unflushed, now=now, policy=policy), now=now)
+    if now < state.send_at:
+        return Wait(state.send_at - now)
+    return _send(state, batch, now=now)
+
+
+def _flush(state: State, until: str, *, now: float, policy: Policy) -> Command:
+    if state.flushing_since is not None and now - state.flushing_since >= policy.flush_patience:
+        return FlushLog()
+    return LookAtLog(until) if now >= state.look_at else Wait(state.look_at - now)
+
+
+def _send(state: State, batch: Batch, *, now: float) -> Command:
+    """Send the batch; with a failed row in it, only what stands before it, then that row alone."""
+    rows = batch.rows
+    if state.fault is None:
+        return Send(rows, ahead=batch.end(len(rows)) if state.poll_at <= now else None)
+    place = next((n for n, row in enumerate(rows) if row[ID] == state.fault.id), len(rows))
+    return Send(rows[: place or 1], ahead=None)
+
+
+def _stop(state: State, stop_by: float, *, now: float, policy: Policy) -> Command:
+    """Take nothing new; confirm and save what was sent, give the lease back, leave; without them when time is up."""
+    if not state.owned or state.saved is None:
+        return Leave()
+    if state.waiting:
+        return (
+            Confirm(min(policy.confirm_slice, stop_by - now)) if now < stop_by else RenewSender(at_once=True)
+        )
+    if now < state.database_at:
+        return Wait(state.database_at - now) if now < stop_by else Leave()
+    return _save(state) if state.confirmed != state.saved else Release()

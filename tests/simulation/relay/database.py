@@ -1,0 +1,146 @@
+"""
+A database as the relay meets it: snapshots, transaction ids, sequence values, the log, and crashes.
+
+What Postgres does apart is apart here too: a transaction id is drawn at the first write, a sequence value at the insert,
+and a commit inserts its record into the log, flushes it (or doesn't), and only then becomes visible.
+"""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from packhorse.relay.model import Position
+
+
+@dataclass(frozen=True)
+class Row:
+    """One outbox row."""
+
+    seq: int
+    xid: int
+    key: str
+    name: str
+    lsn: int
+
+
+@dataclass
+class Transaction:
+    """One transaction that has written."""
+
+    xid: int
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass
+class RelayRow:
+    """The relay's row."""
+
+    position: Position
+    token: UUID | None = None
+    epoch: int = 0
+    lease_until: float = 0.0
+    trouble: str | None = None
+    published: int = 0
+
+
+class Database:
+    """The server's memory; what a crash leaves of it is what the log had on disk."""
+
+    def __init__(self) -> None:
+        self.next_xid = 1
+        self.next_seq = 1
+        self.inserted = 0
+        self.flushed = 0
+        self.running: dict[int, Transaction] = {}
+        self.completed = 0
+        self.committed: dict[int, int] = {}
+        self.logged: dict[int, int] = {}
+        self.rows: list[Row] = []
+        self.relay = RelayRow(Position(horizon="1:1:"))
+        self.incarnation = 0
+        self.commit_order: dict[str, list[str]] = {}
+
+    # --- writers
+
+    def begin(self) -> Transaction:
+        """Draw a transaction id; nothing of it is in the log yet."""
+        transaction = Transaction(self.next_xid)
+        self.next_xid += 1
+        self.running[transaction.xid] = transaction
+        return transaction
+
+    def draw(self) -> int:
+        self.next_seq += 1
+        return self.next_seq - 1
+
+    def insert(self, transaction: Transaction, seq: int, key: str, name: str) -> None:
+        self._log(transaction.xid)
+        transaction.rows.append(Row(seq, transaction.xid, key, name, self.inserted))
+
+    def undo_from(self, transaction: Transaction, count: int) -> None:
+        """Roll back to the savepoint behind the first *count* rows."""
+        del transaction.rows[count:]
+
+    def log_commit(self, transaction: Transaction) -> int:
+        """Insert the commit record; return the position that must be flushed for it to last."""
+        self._log(transaction.xid)
+        return self.inserted
+
+    def flush(self, until: int) -> None:
+        self.flushed = max(self.flushed, until)
+
+    def show(self, transaction: Transaction, lsn: int) -> None:
+        """Make a commit visible."""
+        del self.running[transaction.xid]
+        self.completed = max(self.completed, transaction.xid)
+        self.committed[transaction.xid] = lsn
+        self.rows += transaction.rows
+        for row in sorted(transaction.rows, key=lambda row: row.seq):
+            self.commit_order.setdefault(row.key, []).append(row.name)
+
+    def abort(self, transaction: Transaction) -> None:
+        if self.running.pop(transaction.xid, None) is not None:
+            self.completed = max(self.completed, transaction.xid)
+
+    def _log(self, xid: int) -> None:
+        self.inserted += 1
+        self.logged[xid] = self.inserted
+
+    # --- readers
+
+    def snapshot(self) -> str:
+        xmax = self.completed + 1
+        running = sorted(xid for xid in self.running if xid < xmax)
+        return f"{running[0] if running else xmax}:{xmax}:{','.join(map(str, running))}"
+
+    # --- faults
+
+    def crash(self) -> set[int]:
+        """Lose what the log has not on disk; transaction ids and sequence values given out since are given out again."""
+        lost = {xid for xid, lsn in self.committed.items() if lsn > self.flushed}
+        for xid in lost:
+            del self.committed[xid]
+        gone = {row.name for row in self.rows if row.xid in lost}
+        self.rows = [row for row in self.rows if row.xid not in lost]
+        for key, names in self.commit_order.items():
+            self.commit_order[key] = [name for name in names if name not in gone]
+        self.running.clear()
+        self.inserted = self.flushed
+        self.logged = {xid: lsn for xid, lsn in self.logged.items() if lsn <= self.flushed}
+        self.next_xid = max(self.logged, default=0) + 1
+        self.completed = self.next_xid - 1
+        self.next_seq = max((row.seq for row in self.rows), default=0) + 1
+        self.incarnation += 1
+        return lost
+
+
+def visible(xid: int, snapshot: str) -> bool:
+    """Tell what pg_visible_in_snapshot tells."""
+    _, xmax, running = snapshot.split(":")
+    return xid < int(xmax) and str(xid) not in running.split(",")
+
+
+def behind(row: Row, position: Position) -> bool:
+    """Tell whether *row* is published according to *position*."""
+    if visible(row.xid, position.horizon):
+        return True
+    return position.target is not None and visible(row.xid, position.target) and row.seq <= position.progress

@@ -1,0 +1,186 @@
+"""The port `Outbox` on the simulated database, and the keeper of the lease."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from tests.simulation.relay.database import Database, Row, behind, visible
+
+from packhorse.core.errors import DatabaseUnavailable
+from packhorse.relay import model
+from packhorse.relay.model import Batch, Position
+from packhorse.relay.ports import Ownership
+
+RowTuple = model.Row
+
+
+def as_tuple(row: Row) -> RowTuple:
+    """Return *row* as the relay's adapters give it."""
+    return (row.seq, "topic", row.key, row.name.encode(), 0, row.name, "t.T", "1", *[None] * 10)
+
+
+class SimOutbox:
+    """
+    Be the port `Outbox`; before and after each statement other parties may run.
+
+    Attributes:
+        pause: Lets others run; may raise the end of this process.
+        cut: Asked before and after each statement: is this connection cut now?
+        order: Key that rows are sorted by; a planted error changes it.
+    """
+
+    def __init__(self, database: Database, *, now: Callable[[], float], pause: Callable[[], None]) -> None:
+        self.database = database
+        self.now = now
+        self.pause = pause
+        self.cut: Callable[[], bool] = lambda: False
+        self.order: Callable[[Row], tuple[int, int]] = lambda row: (row.seq, 0)
+        self.wait_for_log = True
+        self.with_target = True
+        self.check_token = True
+        self._incarnation = -1
+        self._busy = False
+
+    def _begin(self) -> None:
+        while self._busy:
+            self.pause()
+        self._busy = True
+        try:
+            self.pause()
+            if self._incarnation == -1:
+                self._incarnation = self.database.incarnation
+            self._maybe_cut("before")
+        except BaseException:
+            self._busy = False
+            raise
+
+    def _end(self) -> None:
+        try:
+            self.pause()
+            self._maybe_cut("after")
+        finally:
+            self._busy = False
+
+    def _maybe_cut(self, when: str) -> None:
+        if self.cut() or self._incarnation != self.database.incarnation:
+            self._incarnation = self.database.incarnation
+            raise DatabaseUnavailable(f"cut {when} the statement's end")
+
+    def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
+        del owner
+        self._begin()
+        row = self.database.relay
+        free = row.token is None or row.token == token or row.lease_until < self.now()
+        if free:
+            row.epoch += row.token != token
+            row.token, row.lease_until = token, self.now() + lease
+        found = Ownership(position=row.position, epoch=row.epoch, trouble=row.trouble) if free else None
+        self._end()
+        return found
+
+    def fetch(self, position: Position, limit: int) -> Batch:
+        self._begin()
+        database = self.database
+        now = database.snapshot()
+        target = position.target or now
+        seen = target if self.with_target else now
+        rows = sorted(
+            (row for row in database.rows if visible(row.xid, seen) and not behind(row, position)),
+            key=self.order,
+        )
+        unflushed = None
+        if position.target is None and self.wait_for_log and database.flushed < database.inserted:
+            unflushed = str(database.inserted)
+        batch = Batch(
+            start=position,
+            target=target,
+            rows=[as_tuple(row) for row in rows[:limit]],
+            complete=len(rows) <= limit,
+            unflushed=unflushed,
+        )
+        self._end()
+        return batch
+
+    def log_reached(self, until: str) -> bool:
+        self._begin()
+        reached = self.database.flushed >= int(until)
+        self._end()
+        return reached
+
+    def flush_log(self) -> None:
+        self._begin()
+        self._durable_write()
+        self._end()
+
+    def save(self, token: UUID, old: Position, new: Position, rows: int) -> bool:
+        self._begin()
+        row = self.database.relay
+        mine = (row.token == token and row.position == old) or not self.check_token
+        if mine:
+            row.position, row.published = new, row.published + rows
+            self._durable_write()
+        self._end()
+        return mine
+
+    def _durable_write(self) -> None:
+        transaction = self.database.begin()
+        lsn = self.database.log_commit(transaction)
+        self.database.flush(lsn)
+        self.database.show(transaction, lsn)
+
+    def record_trouble(self, token: UUID, text: str | None) -> bool:
+        self._begin()
+        mine = self.database.relay.token == token
+        if mine:
+            self.database.relay.trouble = text
+        self._end()
+        return mine
+
+    def release(self, token: UUID) -> None:
+        self._begin()
+        if self.database.relay.token == token:
+            self.database.relay.token = None
+        self._end()
+
+    def close(self) -> None:
+        self._incarnation = -1
+
+
+class SimKeeper:
+    """Be the port `Keeper`; `renew` is one step that the scheduler takes."""
+
+    def __init__(
+        self, database: Database, *, lease: float, now: Callable[[], float], halt: Callable[[], None]
+    ) -> None:
+        self._database = database
+        self._lease = lease
+        self._now = now
+        self._halt = halt
+        self._token: UUID | None = None
+        self._deadline: float | None = None
+
+    def keep(self, token: UUID, deadline: float) -> None:
+        self._token, self._deadline = token, deadline
+
+    def deadline(self) -> float | None:
+        return self._deadline
+
+    def drop(self) -> None:
+        self._token = None
+
+    def due(self) -> bool:
+        return (
+            self._token is not None
+            and self._deadline is not None
+            and (self._deadline - self._now() < self._lease * 2 / 3)
+        )
+
+    def renew(self, *, reachable: bool) -> None:
+        row = self._database.relay
+        if reachable and row.token == self._token:
+            row.lease_until = self._deadline = self._now() + self._lease
+        elif reachable:
+            self._deadline, self._token = None, None
+            self._halt()
+        elif self._deadline is not None and self._now() >= self._deadline:
+            self._token = None
+            self._halt()
