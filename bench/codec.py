@@ -67,11 +67,12 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def rate(call: Callable[[], object], seconds: float) -> float:
-    """Return calls a second: the best of five runs."""
-    timer = timeit.Timer(call)
-    number = max(1, int(seconds / 5 / (timer.timeit(200) / 200)))
-    return number / min(timer.repeat(5, number))
+def rates(calls: list[Callable[[], object]], seconds: float) -> list[float]:
+    """Return the calls a second of each: the best of ten runs, which take turns so that a busy moment hits all alike."""
+    timers = [timeit.Timer(call) for call in calls]
+    number = max(1, int(seconds / 10 / (max(timer.timeit(200) for timer in timers) / 200)))
+    runs = [[timer.timeit(number) for timer in timers] for _ in range(10)]
+    return [number / min(run[index] for run in runs) for index in range(len(timers))]
 
 
 def bare_encoder(schema: Any, value: Any) -> Callable[[], bytes]:
@@ -91,14 +92,15 @@ def measure(name: str, message: Any, seconds: float) -> None:
     assert decoder.decode(payload, cls) == message
     bare = bare_encoder(schema, plain(message))
     assert bare() == body
-    rates = {
-        "encode": (rate(lambda: encode_message(message, 7), seconds), rate(bare, seconds)),
-        "decode": (
-            rate(lambda: decoder.decode(payload, cls), seconds),
-            rate(lambda: fastavro.schemaless_reader(BytesIO(body), schema, None), seconds),
-        ),
+    calls: dict[str, list[Callable[[], object]]] = {
+        "encode": [lambda: encode_message(message, 7), bare],
+        "decode": [
+            lambda: decoder.decode(payload, cls),
+            lambda: fastavro.schemaless_reader(BytesIO(body), schema, None),
+        ],
     }
-    for what, (ours, theirs) in rates.items():
+    for what, pair in calls.items():
+        ours, theirs = rates(pair, seconds)
         print(
             f"{name:22} {len(payload):4} bytes  {what}  {ours:9,.0f}/s  bare {theirs:9,.0f}/s  ratio {ours / theirs:.2f}"
         )

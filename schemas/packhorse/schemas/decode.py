@@ -41,6 +41,7 @@ class BodyReader:
         self._wire: Any = fastavro.parse_schema(wire_schema(writer))
         # The compiled reader follows any nesting until the process dies of its stack; the other one stops in time.
         self._read = read_in_python if writer.is_recursive() else fastavro.schemaless_reader
+        self._named = writer.has_named_branches()
         self._make = make
 
     def read(self, body: bytes) -> Any:
@@ -52,7 +53,7 @@ class BodyReader:
         """
         buffer = BytesIO(body)
         try:
-            wire = self._read(buffer, self._wire, None, return_named_type=True)
+            wire = self._read(buffer, self._wire, None, return_named_type=self._named)
         except (EOFError, IndexError, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise Undecodable(
                 f"body of {len(body)} bytes is no Avro of its schema: {type(error).__name__} at byte {buffer.tell()}"

@@ -135,6 +135,19 @@ class Schema:
         """Say whether a type holds itself, so that values can be nested without end."""
         return any(name in self._within(named) for name, named in self.names.items())
 
+    def has_named_branches(self) -> bool:
+        """Say whether a union has a record, enum or fixed among its branches."""
+        waiting: list[Node] = [self.root, *self.names.values()]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Union) and any(
+                isinstance(self.resolved(one), Named) for one in node.branches
+            ):
+                return True
+            if not isinstance(node, Ref):
+                waiting.extend(_parts(node))
+        return False
+
     def _within(self, node: Node) -> set[str]:
         """Return the names of all types that are met inside *node*, at any depth."""
         found: set[str] = set()
