@@ -61,6 +61,17 @@ def packhorse_process(*arguments: object, given: str = "", timeout: float = 60, 
     return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
+def packhorse_started(*arguments: object, **environ: str) -> "subprocess.Popen[str]":
+    """Start `packhorse` as a process of its own and return it; the test ends it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "packhorse.cli.main", *map(str, arguments)],
+        env=_without_ours() | environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def _without_ours() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PACKHORSE_")}
 

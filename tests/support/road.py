@@ -45,7 +45,7 @@ class Road:
         prefix: str,
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
-        self.prefix, self.group, self.topic = prefix, "movers", f"{prefix}.people"
+        self.prefix, self.group, self.topic = prefix, f"movers-{prefix}", f"{prefix}.people"
         self.telemetry = telemetry
         self.environ = endpoints.variables() | {
             "PACKHORSE_DATABASE_URL": database,

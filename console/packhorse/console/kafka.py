@@ -22,7 +22,7 @@ _OURS: Mapping[str, Property] = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
-    "isolation.level": "read_uncommitted",
+    "isolation.level": "read_committed",
 }
 
 

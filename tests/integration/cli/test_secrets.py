@@ -51,7 +51,9 @@ def test_no_command_tells_the_databases_password(path: str, url: str) -> None:
 
 
 @pytest.mark.case("X-08")
-@pytest.mark.parametrize("path", [path for path, _ in commands() if path.split()[0] != "dev"])
+@pytest.mark.parametrize(
+    "path", [path for path, _ in commands() if path.split()[0] != "dev" and path != "topics apply"]
+)
 def test_no_command_tells_a_secret_that_comes_from_a_file(path: str, tmp_path: Path) -> None:
     """Fails when what is read from a PACKHORSE_…_FILE is printed."""
     (url := tmp_path / "url").write_text(URLS["at sign"] + "\n")

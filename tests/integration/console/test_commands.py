@@ -1,12 +1,14 @@
 """The console's commands as processes: exit codes, output for people and programs, confirmations."""
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from tests.support.cli import Ran, packhorse
+from tests.support.cli import Ran, packhorse, packhorse_started
 from tests.support.console_rows import handled, new_id, recorded, rested
+from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
 
@@ -17,6 +19,11 @@ EVIL = "ValueError \x1b[2J\x1b]0;x\x07[red]at[/red] \u202ehandlers.py"
 def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(database, autocommit=True) as connection:
         yield connection
+
+
+def count(connection: psycopg.Connection[Any], table: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM packhorse.{table}").fetchone()
+    return 0 if row is None else int(row[0])
 
 
 @pytest.fixture
@@ -133,6 +140,48 @@ def test_without_a_processor_a_redrive_is_asked_and_not_proved(
     found = run("quarantine", "redrive", message_id, "--why", "fixed", "--yes", "--wait", 0.5)
     assert found.code == 7
     assert "proved" not in found.out.replace("not proved", "")
+
+
+def test_ctrl_c_while_waiting_leaves_the_order_and_shows_no_traceback(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    message_id = rested(connection)
+    process = packhorse_started(
+        *("quarantine", "redrive", message_id, "--why", "fixed", "--yes", "--wait", 60),
+        PACKHORSE_DATABASE_URL=database,
+    )
+    eventually(lambda: count(connection, "audit") == 1, what="the act is recorded", timeout=30)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "asked → (not sent yet)" in out
+    assert "Traceback" not in err
+
+
+@pytest.mark.case("O-04")
+def test_a_redrive_killed_in_the_middle_has_changed_nothing(
+    database: str, run: Any, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when one of the three rows is committed before the others."""
+    message_id = rested(connection)
+    arguments = ("quarantine", "redrive", message_id, "--why", "fixed", "--yes")
+    with psycopg.connect(database) as holder:
+        holder.execute("LOCK TABLE packhorse.audit IN SHARE MODE")
+        process = packhorse_started(
+            *arguments, PACKHORSE_DATABASE_URL=database, PACKHORSE_CONSOLE_TIMEOUT="60"
+        )
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'packhorse.audit'::regclass"
+        eventually(
+            lambda: connection.execute(waits).fetchone() == (1,),
+            what="it waits to record the act",
+            timeout=30,
+        )
+        process.kill()
+        process.communicate(timeout=30)
+    eventually(lambda: connection.execute(waits).fetchone() == (0,), what="its session is gone")
+    assert count(connection, "audit") == 0
+    assert run("status", message_id, "--json").json()["groups"][0]["inbox"]["outcome"] == "quarantine"
+    assert run(*arguments).code == 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.cli import packhorse
 from typer.testing import CliRunner
 
 from packhorse.cli.exits import ExitCode, code_of, secrets_around, told
@@ -81,6 +82,19 @@ def test_a_mistyped_command_is_a_usage_error_that_suggests_one() -> None:
     assert found.returncode == ExitCode.USAGE
     assert "quarantine" in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_a_settings_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    found = packhorse("--config", tmp_path / "nope.toml", "quarantine", "list")
+    assert found.code == ExitCode.USAGE
+    assert "nope.toml" in found.err
+
+
+def test_the_settings_file_that_is_named_is_read(tmp_path: Path) -> None:
+    (file := tmp_path / "mine.toml").write_text('database_url = "postgresql://app@127.0.0.1:1/app"\n')
+    found = packhorse("--config", file, "quarantine", "list")
+    assert found.code == ExitCode.AWAY
+    assert "127.0.0.1" in found.err
 
 
 def test_the_version_is_shown() -> None:
