@@ -17,18 +17,34 @@ Wait with tests/support/wait.py, never with a sleep.
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from tests.support.databases import fresh_database, make_tables, unique_name
 from tests.support.stack import (
     PrivateBroker,
     PrivateDatabase,
+    fetch_downloads,
     private_broker,
     private_database_server,
     real_stack,
+    wants_local_stack,
 )
 
 from packhorse.local.settings import Endpoints
+
+_ALWAYS_LOCAL = frozenset({"private_kafka", "person"})
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch what the local stack needs before the first test: a slow line is not to count against its time limit."""
+    if session.config.option.collectonly:
+        return
+    asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if asked & _ALWAYS_LOCAL or ("stack" in asked and wants_local_stack()):
+        capture = session.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
+            fetch_downloads()
 
 
 @pytest.fixture(scope="session")

@@ -32,14 +32,15 @@ def cache_for_normal_user(cache: Path, folder: Path) -> Path:
     if os.geteuid() != 0:
         return cache
     copy = folder / "cache"
-    shutil.copytree(cache, copy, copy_function=_link)
+    shutil.copytree(cache, copy, copy_function=link_or_copy)
     for path in [copy, *(path for path in copy.rglob("*") if path.is_dir())]:
         os.chown(path, _USER, _USER)
     (copy / "lock").unlink(missing_ok=True)
     return copy
 
 
-def _link(source: str, target: str) -> None:
+def link_or_copy(source: str, target: str) -> None:
+    """Link a file, or copy it where it lies on another file system; for shutil.copytree."""
     try:
         os.link(source, target)
     except OSError:

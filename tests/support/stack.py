@@ -19,8 +19,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich.console import Console
 from tests.support.proxy import Proxy
 
+from packhorse.local.artifacts import ensure_all
+from packhorse.local.maven import fetch
 from packhorse.local.places import cache_folder
 from packhorse.local.settings import (
     DATABASE_VARIABLE,
@@ -31,6 +34,7 @@ from packhorse.local.settings import (
     database_url,
     kafka_bootstrap,
 )
+from packhorse.local.show import TerminalProgress
 from packhorse.local.stack import Stack, held_stack
 
 # Without the optimizing compiler a broker is up in half the processor time.
@@ -59,7 +63,7 @@ def real_stack() -> Iterator[Endpoints]:
     """Provide the session's stack from where the module's text says."""
     if (named := named_stack(os.environ)) is not None:
         yield named
-    elif os.environ.get(MODE_VARIABLE) == "docker" and _docker_answers():
+    elif not wants_local_stack():
         from tests.support.containers import container_stack
 
         with container_stack() as endpoints:
@@ -72,10 +76,22 @@ def real_stack() -> Iterator[Endpoints]:
             yield stack.endpoints
 
 
-def _docker_answers() -> bool:
+def wants_local_stack() -> bool:
+    """Tell whether the session's stack is a local one."""
+    if named_stack(os.environ) is not None:
+        return False
+    if os.environ.get(MODE_VARIABLE) != "docker":
+        return True
     from tests.support.containers import docker_answers
 
-    return docker_answers()
+    return not docker_answers()
+
+
+def fetch_downloads() -> None:
+    """Fetch what a local stack needs into the user's cache, and show it on standard error."""
+    cache = cache_folder(os.environ, Path.home())
+    with TerminalProgress(Console(stderr=True)) as progress:
+        ensure_all(cache, fetch, progress)
 
 
 def stack_settings(folder: Path, **given: object) -> StackSettings:

@@ -146,6 +146,13 @@ def ensure_registry(cache: Path, fetch: Fetcher, progress: Progress) -> Path:
     return home
 
 
+def ensure_all(cache: Path, fetch: Fetcher, progress: Progress) -> None:
+    """Fetch all that a stack needs and the cache has not, without starting anything."""
+    cache.mkdir(parents=True, exist_ok=True)
+    ensure_jars(kafka_jars(), cache, fetch, progress)
+    ensure_registry(cache, fetch, progress)
+
+
 def unpack(archive: Path, into: Path) -> None:
     """Unpack a tar archive, with the safe filter where this Python has one (3.11.4); its checksum is ours anyway."""
     with tarfile.open(archive) as packed:

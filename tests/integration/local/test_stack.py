@@ -14,20 +14,20 @@ from pathlib import Path
 import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.support.people import as_normal_user, cache_for_normal_user, give_to_normal_user
+from tests.support.people import as_normal_user, cache_for_normal_user, give_to_normal_user, link_or_copy
 from tests.support.stack import stack_settings, temporary_folder
 from tests.support.wait import eventually
 
 from packhorse.core.errors import SettingsError
 from packhorse.local import places, postgres
-from packhorse.local.artifacts import ensure_jars, ensure_registry, kafka_jars
+from packhorse.local.artifacts import ensure_all
 from packhorse.local.errors import NotRunning, StackFailed
 from packhorse.local.maven import fetch
 from packhorse.local.postgres import packaged_binaries
 from packhorse.local.processes import Identity, is_alive, kill
 from packhorse.local.progress import Silence
 from packhorse.local.stack import Stack, held_stack
-from packhorse.local.state import State, load, save
+from packhorse.local.state import load, save
 
 SETPRIV_NEEDED = os.geteuid() == 0 and shutil.which("setpriv") is None
 
@@ -80,8 +80,7 @@ def person() -> Iterator[Person]:
         pytest.skip("root needs setpriv to become a normal user")
     with temporary_folder() as home:
         cache = stack_settings(home).cache
-        ensure_jars(kafka_jars(), cache, fetch, Silence())
-        ensure_registry(cache, fetch, Silence())
+        ensure_all(cache, fetch, Silence())
         give_to_normal_user(home)
         person = Person(home=home, cache=cache_for_normal_user(cache, home))
         yield person
@@ -92,6 +91,19 @@ def person() -> Iterator[Person]:
 def folder() -> Iterator[Path]:
     with temporary_folder() as folder:
         yield folder / "stack"
+
+
+@pytest.fixture(scope="module")
+def seasoned() -> Iterator[Stack]:
+    """Provide a stack with a Postgres alone that was up before and is down now; tests leave it so."""
+    with temporary_folder() as folder:
+        with held_stack(stack_settings(folder, services=("postgres",))) as stack:
+            pass
+        yield stack
+
+
+def data_of(stack: Stack) -> Path:
+    return Path(load(stack.folder).postgres_home or "") / "data"
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -168,19 +180,18 @@ def test_a_day_with_a_stack(person: Person) -> None:
     assert sorted(path.name for path in person.folder.iterdir()) == [".gitignore", "lock"]
 
 
-def test_two_stacks_stand_side_by_side_and_end_with_their_block(folder: Path) -> None:
-    settings = stack_settings(folder / "one", services=("postgres",))
-    other = stack_settings(folder / "other", services=("postgres",))
-    with held_stack(settings) as one, held_stack(other) as two:
-        assert one.ports["postgres"] != two.ports["postgres"]
-        assert Stack(settings).up() == [], "up when it is up does nothing"
+def test_two_stacks_stand_side_by_side_and_end_with_their_block(seasoned: Stack, folder: Path) -> None:
+    remembered = seasoned.ports["postgres"]
+    with (
+        held_stack(seasoned.settings) as one,
+        held_stack(stack_settings(folder, services=("postgres",))) as other,
+    ):
+        assert one.ports["postgres"] == remembered != other.ports["postgres"]
+        assert Stack(seasoned.settings).up() == [], "up when it is up does nothing"
         process = one.process("postgres")
-        port = one.ports["postgres"]
     assert not is_alive(process)
     with pytest.raises(NotRunning, match=r"postgres does not run in .*; start it with `packhorse dev up`"):
         one.process("postgres")
-    with held_stack(settings) as one:
-        assert one.ports["postgres"] == port, "ports are remembered"
 
 
 def test_a_failed_start_shows_the_end_of_the_log_and_leaves_nothing(folder: Path) -> None:
@@ -193,28 +204,18 @@ def test_a_failed_start_shows_the_end_of_the_log_and_leaves_nothing(folder: Path
     assert not leftovers(folder)
 
 
-def test_a_port_that_somebody_took_is_left_to_them(folder: Path) -> None:
-    settings = stack_settings(folder, services=("postgres",))
-    with held_stack(settings) as stack:
-        port = stack.ports["postgres"]
-    with socket.create_server(("127.0.0.1", port)), held_stack(settings) as stack:
+def test_a_port_that_somebody_took_is_left_to_them(seasoned: Stack) -> None:
+    port = seasoned.ports["postgres"]
+    with socket.create_server(("127.0.0.1", port)), held_stack(seasoned.settings) as stack:
         assert stack.ports["postgres"] != port
 
 
-def test_a_pid_that_another_program_has_by_now_is_not_taken_for_ours(folder: Path) -> None:
+def test_a_pid_that_another_program_has_by_now_is_not_taken_for_ours(seasoned: Stack) -> None:
     """Fails when the state file's pid alone says that a service runs."""
-    settings = stack_settings(folder, services=("postgres",))
-    with held_stack(settings):
-        pass
     ours = Identity(pid=os.getpid(), born="before the reboot")
-    save(
-        folder,
-        State(
-            ports=load(folder).ports, processes={"postgres": ours}, postgres_home=load(folder).postgres_home
-        ),
-    )
-    (Path(load(folder).postgres_home or "") / "data" / "postmaster.pid").write_text(f"{os.getpid()}\n")
-    with held_stack(settings) as stack:
+    save(seasoned.folder, load(seasoned.folder).with_process("postgres", ours))
+    (data_of(seasoned) / "postmaster.pid").write_text(f"{os.getpid()}\n")
+    with held_stack(seasoned.settings) as stack:
         assert stack.process("postgres").pid != os.getpid()
 
 
@@ -224,15 +225,17 @@ def test_a_folder_without_a_postgres_is_named(folder: Path) -> None:
         Stack(settings).up()
 
 
-def test_data_of_another_version_is_named_with_the_way_out(folder: Path) -> None:
-    settings = stack_settings(folder, services=("postgres",))
-    with held_stack(settings) as stack:
-        version = Path(load(folder).postgres_home or "") / "data" / "PG_VERSION"
+def test_data_of_another_version_is_named_with_the_way_out(seasoned: Stack) -> None:
+    version = data_of(seasoned) / "PG_VERSION"
+    ours = version.read_text()
     version.write_text("15\n")
-    with pytest.raises(
-        StackFailed, match=r"is of Postgres 15, and the programs in .* are of \d+; name the right ones"
-    ):
-        stack.up()
+    try:
+        with pytest.raises(
+            StackFailed, match=r"is of Postgres 15, and the programs in .* are of \d+; name the right"
+        ):
+            seasoned.up()
+    finally:
+        version.write_text(ours)
 
 
 @only_root
@@ -243,7 +246,7 @@ def test_root_lends_out_the_packaged_postgres_when_it_lies_in_a_closed_folder(
     package = packaged_binaries().parent.parent
     closed.mkdir(parents=True, mode=0o700)
     for part in (package, package.with_name(f"{package.name}.libs")):
-        shutil.copytree(part, closed / part.name, symlinks=True)
+        shutil.copytree(part, closed / part.name, symlinks=True, copy_function=link_or_copy)
     monkeypatch.setattr(places, "SHARED", folder / "shared")
     monkeypatch.setattr(postgres, "packaged_binaries", lambda: closed / package.name / "pginstall" / "bin")
     with held_stack(stack_settings(folder / "stack", services=("postgres",))) as stack:
