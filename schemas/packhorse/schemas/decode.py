@@ -11,9 +11,10 @@ from packhorse.core.errors import SchemaError, Undecodable
 from packhorse.core.message import TypedMessage
 from packhorse.schemas.codec import codec_of
 from packhorse.schemas.framing import split
+from packhorse.schemas.mismatch import Unreadable
 from packhorse.schemas.parse import parse_schema
 from packhorse.schemas.resolution import Resolver
-from packhorse.schemas.scalars import Convert, Unreadable
+from packhorse.schemas.scalars import Convert
 from packhorse.schemas.text import wire_schema
 from packhorse.schemas.tree import Schema
 

@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 from packhorse.core.errors import SchemaError
 from packhorse.schemas.binding import Classes
-from packhorse.schemas.mismatch import Mismatch
+from packhorse.schemas.mismatch import Mismatch, Unreadable
 from packhorse.schemas.names import attribute
-from packhorse.schemas.scalars import Unreadable, maker, taker
+from packhorse.schemas.scalars import maker, taker
 from packhorse.schemas.tree import (
     Absent,
     Array,

@@ -10,6 +10,7 @@ from packhorse.schemas.defaults import DefaultFault, Defaults, scalar_default
 from packhorse.schemas.folder import Folder, Version
 from packhorse.schemas.literals import literal, text_literal
 from packhorse.schemas.names import attribute, class_name, member
+from packhorse.schemas.sources import docstring, enum_source, line, scalar_hint, twice
 from packhorse.schemas.tree import (
     Absent,
     Array,
@@ -33,25 +34,6 @@ _IMPORTS: Final = (
     ("StrEnum", "from enum import StrEnum"),
     ("UUID", "from uuid import UUID"),
 )
-_PLAIN: Final = {
-    "null": "None",
-    "boolean": "bool",
-    "int": "int",
-    "long": "int",
-    "float": "float",
-    "double": "float",
-    "bytes": "bytes",
-    "string": "str",
-}
-_LOGICAL: Final = {
-    "uuid": "UUID",
-    "decimal": "Decimal",
-    "date": "dt.date",
-    "time-millis": "dt.time",
-    "time-micros": "dt.time",
-}
-_SURELY_SHORT = 72
-"""A longer line might be broken by a formatter, depending on its settings, so it is told to skip it."""
 
 
 def generate(versions: Iterable[Version]) -> str:
@@ -97,17 +79,20 @@ def newest(folder: Folder, only: Iterable[str] = ()) -> list[Version]:
 class _Module:
     classes: dict[str, str] = field(default_factory=dict)  # class name → source text
     made: dict[str, tuple[str, Named]] = field(default_factory=dict)  # class name → full name and definition
+    hints: list[str] = field(default_factory=list)
+    calls_field: bool = False
 
     def add(self, version: Version) -> None:
         _Classes(self, version).emit(version.schema.root)
 
     def text(self) -> str:
         body = "\n\n\n".join(self.classes.values())
-        plain = [line for word, line in _IMPORTS[:1] if word in body]
-        names = "dataclass, field" if "= field(" in body else "dataclass"
-        lines = [line for word, line in _IMPORTS[1:] if re.search(rf"\b{re.escape(word)}", body)]
-        lines += [f"from dataclasses import {names}", "from typing import ClassVar"]
-        imports = "\n".join([*plain, *sorted(lines)])
+        # Only annotations are looked at: a word in a doc or a default must not bring in an import.
+        hints = " ".join(self.hints)
+        lines = [text for word, text in _IMPORTS if re.search(rf"\b{re.escape(word)}", hints)]
+        lines += [f"from dataclasses import {'dataclass, field' if self.calls_field else 'dataclass'}"]
+        lines += ["from typing import ClassVar"]
+        imports = "\n".join(sorted(lines, key=lambda text: (text.startswith("from"), text)))
         return f"{HEAD}\n\n{imports}\n\nfrom packhorse.core.message import MessageType\n\n\n{body}\n"
 
 
@@ -146,7 +131,8 @@ class _Classes:
                 self.emit(one.type)
             text = self._record(name, node)
         else:
-            text = _enum(name, node)
+            text = enum_source(name, node)
+            self._module.hints.append("StrEnum")
         self._open.discard(name)
         self._module.classes[name] = text
         self._module.made[name] = (node.name, node)
@@ -172,14 +158,18 @@ class _Classes:
                 raise SchemaError(
                     f"{node.name}: fields {other} and {one.name} both want the attribute {other}_"
                 )
-        lines = ["@dataclass(frozen=True, slots=True, kw_only=True)", f"class {name}:", *_docs(name, node)]
+        lines = [
+            "@dataclass(frozen=True, slots=True, kw_only=True)",
+            f"class {name}:",
+            *docstring(name, node),
+        ]
         lines += [self._field(node, one) for one in node.fields]
         lines += [""] if node.fields else []
         return "\n".join([*lines, *self._about(node)])
 
     def _about(self, node: Record) -> list[str]:
         if node is not self._schema.record:
-            return [_line(f"    __avro__: ClassVar[str] = {text_literal(node.name)}")]
+            return [line(f"    __avro__: ClassVar[str] = {text_literal(node.name)}")]
         about = self._version.message_type
         return [
             "    __packhorse__: ClassVar[MessageType] = MessageType(",
@@ -205,7 +195,9 @@ class _Classes:
                 f"{node.name}.{one.name} has the name of a class in this module; rename the field"
             )
         default = self._default(one)
-        return _line(f"    {name}: {hint}{f' = {default}' if default else ''}")
+        self._module.hints.append(hint)
+        self._module.calls_field = self._module.calls_field or default.startswith("field(")
+        return line(f"    {name}: {hint}{f' = {default}' if default else ''}")
 
     def _default(self, one: Field) -> str:
         options = []
@@ -230,7 +222,7 @@ class _Classes:
         found = self._schema.resolved(node)
         match found:
             case Primitive() | Fixed():
-                return _scalar_hint(found), True
+                return scalar_hint(found), True
             case Enum() | Record():
                 name = class_name(found.name)
                 return name, name in self._module.made
@@ -245,7 +237,7 @@ class _Classes:
                 texts = sorted((text for text, _ in parts), key=lambda text: text == "None")
                 if len(set(texts)) != len(texts):
                     raise SchemaError(
-                        f"two branches of the union are {_twice(texts)} in Python; keep one of them"
+                        f"two branches of the union are {twice(texts)} in Python; keep one of them"
                     )
                 return " | ".join(texts), all(known for _, known in parts)
         raise AssertionError(f"{found} is no node")
@@ -285,49 +277,3 @@ class _Classes:
                 continue
             return branch
         raise AssertionError("the folder checks defaults when it is loaded")
-
-
-def _scalar_hint(node: Primitive | Fixed) -> str:
-    if node.logical is not None:
-        return _LOGICAL.get(node.logical.name, "dt.datetime")
-    return _PLAIN[node.kind] if isinstance(node, Primitive) else "bytes"
-
-
-def _twice(texts: list[str]) -> str:
-    return next(text for text in texts if texts.count(text) > 1)
-
-
-def _enum(name: str, node: Enum) -> str:
-    members = [member(symbol) for symbol in node.symbols]
-    if len(set(members)) != len(members):
-        raise SchemaError(f"{node.name}: two symbols want the member {_twice(members)}; rename one")
-    lines = [f"class {name}(StrEnum):", *_docs(name, node)]
-    lines += [
-        _line(f"    {one} = {text_literal(symbol)}")
-        for one, symbol in zip(members, node.symbols, strict=True)
-    ]
-    return "\n".join([*lines, "", _line(f"    __avro__: ClassVar[str] = {text_literal(node.name)}")])
-
-
-def _docs(name: str, node: Record | Enum) -> list[str]:
-    head = _prose(node.doc) or f"{name}, as its schema has it."
-    noted = [(one, _note(one)) for one in node.fields] if isinstance(node, Record) else []
-    noted = [(one, note) for one, note in noted if note]
-    if not noted:
-        gap = " " if head.endswith('"') else ""
-        return [f'    """{head}{gap}"""', ""]
-    lines = [f"        {attribute(one.name)}: {note}" for one, note in noted]
-    return ['    """', f"    {head}", "", "    Attributes:", *lines, '    """', ""]
-
-
-def _note(one: Field) -> str:
-    return " ".join(part for part in (_prose(one.doc), "Personal data." if one.personal else "") if part)
-
-
-def _prose(doc: str) -> str:
-    """Return *doc* on one line, safe inside a docstring."""
-    return " ".join(doc.split()).replace("\\", "\\\\").replace('"""', "'''")
-
-
-def _line(text: str) -> str:
-    return text if len(text) <= _SURELY_SHORT else f"{text}  # fmt: skip"

@@ -62,6 +62,10 @@ class Mismatch(Exception):
         return text
 
 
+class Unreadable(Exception):
+    """Say why a value from the wire is none that the class can hold; never quotes it."""
+
+
 class _Key:
     __slots__ = ("key",)
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from packhorse.schemas.scalars import Convert, Unreadable
+from packhorse.schemas.mismatch import Unreadable
+from packhorse.schemas.scalars import Convert
 
 
 class RecordReader:

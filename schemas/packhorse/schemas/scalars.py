@@ -5,14 +5,14 @@ fastavro sees only what stands on the wire (an int, a text, bytes), so that noth
 silence: it would take True for an int, cut microseconds, or read a naive time as local.
 """
 
-import datetime as dt
 import math
 from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from packhorse.schemas.mismatch import Mismatch
+from packhorse.schemas.mismatch import Mismatch, Unreadable
+from packhorse.schemas.times import MAKE_TIMES, TAKE_TIMES
 from packhorse.schemas.tree import Fixed, Logical, Primitive
 
 Convert: TypeAlias = Callable[[Any], Any]
@@ -22,17 +22,7 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 FLOAT_MAX: Final = (2 - 2**-23) * 2.0**127
 _EXACT_FLOAT = 2**53
 _EXACT_SINGLE = 2**24
-EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_LOCAL_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - local timestamps have no zone
-_EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
-_FIRST_MICRO: Final = (dt.datetime.min.replace(tzinfo=dt.UTC) - EPOCH) // dt.timedelta(microseconds=1)
-_LAST_MICRO: Final = (dt.datetime.max.replace(tzinfo=dt.UTC) - EPOCH) // dt.timedelta(microseconds=1)
-_DAY_MICROS = 86_400_000_000
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-
-
-class Unreadable(Exception):
-    """Say why a value from the wire is none that the class can hold; never quotes it."""
 
 
 def take_null(value: Any) -> None:
@@ -114,62 +104,6 @@ class TakeFixed:
         raise Mismatch(value, f"exactly {self._size} bytes", why=why)
 
 
-def take_date(value: Any) -> int:
-    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return value.toordinal() - _EPOCH_DAY
-    raise Mismatch(value, "datetime.date (a datetime would lose its time)")
-
-
-def take_micros(value: Any) -> int:
-    if isinstance(value, dt.datetime) and value.tzinfo is not None and value.utcoffset() is not None:
-        delta = value - EPOCH
-        micros = (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
-        if _FIRST_MICRO <= micros <= _LAST_MICRO:
-            return micros
-    raise Mismatch(value, "aware datetime (with tzinfo) of the years 1 to 9999 in UTC", why=_zone(value))
-
-
-def take_millis(value: Any) -> int:
-    millis, rest = divmod(take_micros(value), 1_000)
-    if rest:
-        raise Mismatch(value, "aware datetime in whole milliseconds; round it before", why=f"{rest} µs over")
-    return millis
-
-
-def take_local_micros(value: Any) -> int:
-    if isinstance(value, dt.datetime) and value.tzinfo is None:
-        delta = value - _LOCAL_EPOCH
-        return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
-    raise Mismatch(value, "datetime without tzinfo")
-
-
-def take_local_millis(value: Any) -> int:
-    millis, rest = divmod(take_local_micros(value), 1_000)
-    if rest:
-        raise Mismatch(
-            value, "datetime without tzinfo in whole milliseconds; round it before", why=f"{rest} µs over"
-        )
-    return millis
-
-
-def take_time_micros(value: Any) -> int:
-    if isinstance(value, dt.time) and value.tzinfo is None:
-        seconds = (value.hour * 60 + value.minute) * 60 + value.second
-        return seconds * 1_000_000 + value.microsecond
-    raise Mismatch(value, "datetime.time without tzinfo")
-
-
-def take_time_millis(value: Any) -> int:
-    millis, rest = divmod(take_time_micros(value), 1_000)
-    if rest:
-        raise Mismatch(value, "datetime.time in whole milliseconds; round it before", why=f"{rest} µs over")
-    return millis
-
-
-def _zone(value: Any) -> str:
-    return "no time zone" if isinstance(value, dt.datetime) and value.utcoffset() is None else ""
-
-
 def take_uuid(value: Any) -> str:
     if isinstance(value, UUID):
         return str(value)
@@ -207,45 +141,6 @@ class Decimals:
         return Decimal(int.from_bytes(wire, signed=True)).scaleb(-self._scale, _EXACT)
 
 
-def make_date(wire: int) -> dt.date:
-    try:
-        return dt.date.fromordinal(wire + _EPOCH_DAY)
-    except (ValueError, OverflowError):
-        raise Unreadable("a date outside of the years 1 to 9999") from None
-
-
-def make_micros(wire: int) -> dt.datetime:
-    try:
-        return EPOCH + dt.timedelta(0, 0, wire)
-    except OverflowError:
-        raise Unreadable("a time outside of the years 1 to 9999") from None
-
-
-def make_millis(wire: int) -> dt.datetime:
-    return make_micros(wire * 1_000)
-
-
-def make_local_micros(wire: int) -> dt.datetime:
-    try:
-        return _LOCAL_EPOCH + dt.timedelta(0, 0, wire)
-    except OverflowError:
-        raise Unreadable("a time outside of the years 1 to 9999") from None
-
-
-def make_local_millis(wire: int) -> dt.datetime:
-    return make_local_micros(wire * 1_000)
-
-
-def make_time_micros(wire: int) -> dt.time:
-    if not 0 <= wire < _DAY_MICROS:
-        raise Unreadable("a time of day outside of 24 hours")
-    return (_LOCAL_EPOCH + dt.timedelta(0, 0, wire)).time()
-
-
-def make_time_millis(wire: int) -> dt.time:
-    return make_time_micros(wire * 1_000)
-
-
 def make_uuid(wire: str) -> UUID:
     try:
         return UUID(wire)
@@ -267,24 +162,6 @@ _TAKE_PLAIN: Final[dict[str, Convert]] = {
     "bytes": take_bytes,
     "string": take_text,
 }
-_TAKE_LOGICAL: Final[dict[str, Convert]] = {
-    "date": take_date,
-    "time-millis": take_time_millis,
-    "time-micros": take_time_micros,
-    "timestamp-millis": take_millis,
-    "timestamp-micros": take_micros,
-    "local-timestamp-millis": take_local_millis,
-    "local-timestamp-micros": take_local_micros,
-}
-_MAKE_LOGICAL: Final[dict[str, Convert]] = {
-    "date": make_date,
-    "time-millis": make_time_millis,
-    "time-micros": make_time_micros,
-    "timestamp-millis": make_millis,
-    "timestamp-micros": make_micros,
-    "local-timestamp-millis": make_local_millis,
-    "local-timestamp-micros": make_local_micros,
-}
 
 
 def taker(node: Primitive | Fixed) -> Convert:
@@ -298,7 +175,7 @@ def taker(node: Primitive | Fixed) -> Convert:
         case Logical(name="uuid"):
             return take_uuid if size is None else take_uuid_bytes
         case Logical(name=name):
-            return _TAKE_LOGICAL[name]
+            return TAKE_TIMES[name]
 
 
 def maker(node: Primitive | Fixed) -> Convert | None:
@@ -312,4 +189,4 @@ def maker(node: Primitive | Fixed) -> Convert | None:
         case Logical(name="uuid"):
             return make_uuid if size is None else make_uuid_bytes
         case Logical(name=name):
-            return _MAKE_LOGICAL[name]
+            return MAKE_TIMES[name]

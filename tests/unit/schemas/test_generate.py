@@ -133,6 +133,17 @@ def test_the_module_is_clean_for_a_strict_type_checker(tmp_path: Path) -> None:
     assert status == 0, found + errors
 
 
+def test_only_what_is_used_is_imported(tmp_path: Path) -> None:
+    """A linter would complain of the rest in the user's own repository."""
+    words = "dt.date Mapping[ Decimal StrEnum UUID = field("
+    text = generated(tmp_path, {"name": "a", "type": "string", "default": words, "doc": words})
+    assert [line for line in text.splitlines() if "import" in line] == [
+        "from dataclasses import dataclass",
+        "from typing import ClassVar",
+        "from packhorse.core.message import MessageType",
+    ]
+
+
 def test_classes_are_frozen_slotted_and_hashable(tmp_path: Path) -> None:
     message = made(tmp_path, ("a", {"type": "array", "items": "int"}))(a=(1,))
     with pytest.raises(dataclasses.FrozenInstanceError):
