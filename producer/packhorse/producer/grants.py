@@ -14,7 +14,7 @@ GRANT SELECT ON "{schema}".schema_version TO "{role}";
 
 RELAY = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
-GRANT SELECT ON "{schema}".outbox, "{schema}".alembic_version TO "{role}";
+GRANT SELECT ON "{schema}".outbox, "{schema}".schema_version, "{schema}".alembic_version TO "{role}";
 GRANT SELECT, UPDATE ON "{schema}".relay TO "{role}";
 """
 

@@ -10,6 +10,7 @@ from packhorse.relay.steps import (
     DatabaseFailed,
     Event,
     Fetched,
+    LagMeasured,
     LogFlushed,
     Owned,
     OwnedElsewhere,
@@ -64,6 +65,8 @@ def apply(state: State, event: Event, *, now: float, policy: Policy, jitter: flo
             )  # fmt: skip
         case TroubleRecorded():
             return replace(state, told=state.trouble)
+        case LagMeasured():
+            return replace(state, measure_at=now + policy.measure)
         case DatabaseFailed():
             return _database_failed(state, event, now=now, pause=_pause(state, policy, jitter))
         case StopAsked():

@@ -9,6 +9,7 @@ from packhorse.relay.steps import (
     FlushLog,
     Leave,
     LookAtLog,
+    MeasureLag,
     Own,
     RecordTrouble,
     Release,
@@ -42,6 +43,8 @@ def _settle(state: State, *, now: float, policy: Policy) -> Command | None:
     moved = state.confirmed != state.saved and not state.waiting
     if moved and ((state.unsaved and due) or now >= state.idle_save_at):
         return _database(state, _save(state), now=now)
+    if policy.measure and state.saved is not None and now >= max(state.measure_at, state.database_at):
+        return MeasureLag(state.saved)
     return None
 
 

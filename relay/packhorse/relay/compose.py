@@ -3,7 +3,9 @@
 import os
 import socket
 
+from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.core.errors import BrokerUnavailable, NotReady
 from packhorse.core.kafka_properties import Property, merged
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
@@ -16,6 +18,10 @@ from packhorse.relay.postgres.lease import PostgresLease
 from packhorse.relay.postgres.outbox import PostgresOutbox
 from packhorse.relay.settings import RelaySettings
 from packhorse.relay.shell import Relay
+
+_log = logs.logger("relay")
+MEASURE = 15.0
+"""Seconds between two measurements of what waits."""
 
 
 def owner_name() -> str:
@@ -40,13 +46,14 @@ def kafka_properties(settings: RelaySettings) -> dict[str, Property]:
     )
 
 
-def policy(settings: RelaySettings) -> Policy:
-    """Return the core's policy."""
+def policy(settings: RelaySettings, *, measured: bool) -> Policy:
+    """Return the core's policy; *measured*: somebody collects the gauges."""
     return Policy(
         batch_rows=settings.batch_rows,
         poll=settings.poll,
         idle_poll=settings.idle_poll,
         stop_within=settings.stop_within,
+        measure=MEASURE if measured else 0.0,
     )
 
 
@@ -57,10 +64,10 @@ class Composed:
         self, settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: Probe | None = None
     ) -> None:
         """
-        Check the tables, connect nothing else yet.
+        Check tables, rights and topics, and send nothing yet. A broker that is away is no fault of the set-up: it is waited for.
 
         Raises:
-            NotReady: A table is missing.
+            NotReady: A table, a right or a topic of the registered schemas is missing.
             DatabaseUnavailable: The database does not answer at the start.
             SettingsError: A client property is refused.
         """
@@ -71,6 +78,7 @@ class Composed:
         )
         self.outbox.check_ready()
         self.broker = KafkaBroker(properties, namespace=settings.namespace, clock=SYSTEM_CLOCK)
+        self._check_topics(settings.namespace)
         self.keeper = LeaseKeeper(
             PostgresLease(url, schema, lease=settings.lease),
             lease=settings.lease,
@@ -83,7 +91,7 @@ class Composed:
             broker=self.broker,
             keeper=self.keeper,
             pace=self.pace,
-            policy=policy(settings),
+            policy=policy(settings, measured=telemetry is not NO_TELEMETRY),
             owner=owner_name(),
             lease=settings.lease,
             clock=SYSTEM_CLOCK,
@@ -91,6 +99,20 @@ class Composed:
             telemetry=telemetry,
             probe=probe,
         )
+
+    def _check_topics(self, namespace: str) -> None:
+        topics = self.outbox.registered_topics()
+        ours = [topic for topic in topics if topic.rpartition(".")[0] == namespace]
+        try:
+            missing = self.broker.missing(ours) if ours else []
+        except BrokerUnavailable as error:
+            _log.warning("the broker is away; its topics are not checked", reason=str(error))
+            return
+        if missing:
+            raise NotReady(
+                f"topic {', '.join(missing)} is missing, and schemas for it are registered; "
+                "make it with `packhorse topics apply`"
+            )
 
     def close(self) -> None:
         """Close all three; rows still on their way are dropped and go again from the table's position."""

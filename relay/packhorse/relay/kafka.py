@@ -1,7 +1,7 @@
 """The topics through librdkafka: the port `Broker`."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -123,6 +123,19 @@ class KafkaBroker:
 
     def _client_error(self, error: KafkaError) -> None:
         """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
+
+    def missing(self, topics: Iterable[str]) -> list[str]:
+        """
+        Return those of *topics* that the broker does not have, or does not let this client see.
+
+        Raises:
+            BrokerUnavailable: No answer.
+        """
+        try:
+            there = self._admin.list_topics(timeout=_ASK_WITHIN).topics
+        except KafkaException as error:
+            raise BrokerUnavailable(f"the list of topics: {error.args[0].str()}") from error
+        return [topic for topic in topics if topic not in there]
 
     def send(self, rows: Sequence[Row]) -> Handed:
         handed = self._send(rows)

@@ -111,6 +111,7 @@ class Policy:
         confirm_slice: Longest single wait for confirmations, so that a stop or a lost lease is noticed.
         silence: Waiting longer than this for confirmations is trouble.
         stop_within: Time for the last confirmations after a stop was asked for.
+        measure: Pause between measurements of what waits; 0: it is not measured.
         retry_first, retry_longest: Bounds of the growing pause after a failure.
     """
 
@@ -127,6 +128,7 @@ class Policy:
     confirm_slice: float = 0.1
     silence: float = 5.0
     stop_within: float = 10.0
+    measure: float = 0.0
     retry_first: float = 0.1
     retry_longest: float = 30.0
 

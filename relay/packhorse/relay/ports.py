@@ -28,8 +28,9 @@ class Outbox(Protocol):
     """
     The tables outbox and relay, through one connection.
 
-    Every method but `close` connects when there is no connection, blocks for at most the answer time-out, and raises
-    DatabaseUnavailable (connection gone: everything read before is void) or StatementFailed (connection still good).
+    `own` connects when there is no connection. Every other method raises DatabaseUnavailable then: what was read through a
+    connection is void without it, and only `own` reads it again. All block for at most the time-out of an answer, and raise
+    DatabaseUnavailable (the connection is gone), StatementFailed (it is still good) or NotReady (a table or right is missing).
     """
 
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
@@ -53,6 +54,9 @@ class Outbox(Protocol):
 
     def record_trouble(self, token: UUID, text: str | None) -> bool:
         """Write what is wrong; False when *token* is not there."""
+
+    def lag(self, position: Position) -> tuple[int, float]:
+        """Return how many committed rows are not behind *position*, counted up to a bound, and the oldest one's age in seconds."""
 
     def release(self, token: UUID) -> None:
         """Give the lease back at once, if it is *token*'s."""

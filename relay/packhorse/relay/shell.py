@@ -8,7 +8,7 @@ from uuid import UUID
 
 from packhorse.core import logs
 from packhorse.core.clock import Chance, Clock
-from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable, PackhorseError
+from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable, NotReady, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
 from packhorse.relay import steps as m
 from packhorse.relay.core import decide
@@ -70,6 +70,7 @@ class Relay:
             m.RenewSender: self._renew_sender,
             m.Save: self._save,
             m.RecordTrouble: self._record_trouble,
+            m.MeasureLag: self._measure_lag,
             m.Wait: self._wait,
             m.Release: self._release,
         }
@@ -80,12 +81,7 @@ class Relay:
         self._pace.wake()
 
     def run(self) -> None:
-        """
-        Run until a stop is done.
-
-        Raises:
-            NotReady: A table, column or right is missing in the database.
-        """
+        """Run until a stop is done; trouble of any kind pauses and is tried again."""
         state = State()
         event: m.Event = m.Started()
         try:
@@ -122,7 +118,7 @@ class Relay:
             self._forget_ahead()
             _log.warning("the database is away", reason=str(error))
             return m.DatabaseFailed(str(error), connected=False)
-        except StatementFailed as error:
+        except (StatementFailed, NotReady) as error:
             _log.warning("a statement failed", command=type(command).__name__, reason=str(error))
             return m.DatabaseFailed(str(error), connected=True)
 
@@ -218,6 +214,12 @@ class Relay:
         if not self._outbox.record_trouble(self._token, command.text):
             return self._lost("the record of trouble was refused")
         return m.TroubleRecorded()
+
+    def _measure_lag(self, command: m.MeasureLag) -> m.Event:
+        rows, seconds = self._outbox.lag(command.position)
+        self._telemetry.record(Metric.RELAY_LAG_ROWS, rows)
+        self._telemetry.record(Metric.RELAY_LAG_SECONDS, seconds)
+        return m.LagMeasured()
 
     def _lost(self, what: str) -> m.Event:
         self._broker.halt()

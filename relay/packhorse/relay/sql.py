@@ -147,9 +147,20 @@ UPDATE "{schema}".relay SET token = NULL, owner = NULL, lease_until = NULL WHERE
 """
 
 READY = """
-SELECT to_regclass('"{schema}".outbox') IS NOT NULL, to_regclass('"{schema}".relay') IS NOT NULL,
+SELECT o.oid IS NOT NULL, r.oid IS NOT NULL,
+    coalesce(has_table_privilege(o.oid, 'SELECT'), false),
+    coalesce(has_table_privilege(r.oid, 'SELECT') AND has_table_privilege(r.oid, 'UPDATE'), false),
     (SELECT s.seqcache FROM pg_sequence AS s
-      WHERE s.seqrelid = pg_get_serial_sequence('"{schema}".outbox', 'seq')::regclass)
+      JOIN pg_depend AS d ON d.objid = s.seqrelid AND d.refobjid = o.oid AND d.deptype = 'i')
+  FROM (SELECT '{schema}'::text AS name) AS wanted
+  LEFT JOIN pg_namespace AS n ON n.nspname = wanted.name
+  LEFT JOIN pg_class AS o ON o.relnamespace = n.oid AND o.relname = 'outbox'
+  LEFT JOIN pg_class AS r ON r.relnamespace = n.oid AND r.relname = 'relay'
+"""
+"""What there is and what this role may, without an error when something is missing."""
+
+SUBJECTS = """
+SELECT DISTINCT subject FROM "{schema}".schema_version
 """
 
 STATUS = """

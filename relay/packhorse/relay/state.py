@@ -46,6 +46,7 @@ class State:
     save_at: float = 0.0
     idle_save_at: float = 0.0
     save_pause: float = 0.0
+    measure_at: float = 0.0
     busy_until: float = 0.0
     flushing_since: float | None = None
     waiting_since: float | None = None

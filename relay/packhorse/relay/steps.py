@@ -106,6 +106,11 @@ class TroubleRecorded:
 
 
 @dataclass(frozen=True, slots=True)
+class LagMeasured:
+    """The gauges of what waits are up to date."""
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseFailed:
     """
     A statement failed.
@@ -140,6 +145,7 @@ Event = (
     | SenderRenewed
     | Saved
     | TroubleRecorded
+    | LagMeasured
     | DatabaseFailed
     | Released
 )
@@ -215,6 +221,13 @@ class RecordTrouble:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureLag:
+    """Count what is not behind `position`, for the gauges; gives LagMeasured."""
+
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Do nothing for `seconds`, or until something else happens; gives Waited."""
 
@@ -241,6 +254,7 @@ Command = (
     | RenewSender
     | Save
     | RecordTrouble
+    | MeasureLag
     | Wait
     | Release
     | Leave

@@ -40,13 +40,13 @@ class SimOutbox:
         self._incarnation = -1
         self._busy = False
 
-    def _begin(self) -> None:
+    def _begin(self, *, connect: bool = False) -> None:
         while self._busy:
             self.pause()
         self._busy = True
         try:
             self.pause()
-            if self._incarnation == -1:
+            if connect and self._incarnation == -1:
                 self._incarnation = self.database.incarnation
             self._maybe_cut("before")
         except BaseException:
@@ -62,12 +62,12 @@ class SimOutbox:
 
     def _maybe_cut(self, when: str) -> None:
         if self.cut() or self._incarnation != self.database.incarnation:
-            self._incarnation = self.database.incarnation
+            self._incarnation = -1
             raise DatabaseUnavailable(f"cut {when} the statement's end")
 
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
         del owner
-        self._begin()
+        self._begin(connect=True)
         row = self.database.relay
         free = row.token is None or row.token == token or row.lease_until < self.now()
         if free:
@@ -134,6 +134,9 @@ class SimOutbox:
             self.database.relay.trouble = text
         self._end()
         return mine
+
+    def lag(self, position: Position) -> tuple[int, float]:
+        return sum(not behind(row, position) for row in self.database.rows), 0.0
 
     def release(self, token: UUID) -> None:
         self._begin()

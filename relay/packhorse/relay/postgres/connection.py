@@ -60,7 +60,7 @@ def connect(url: str, reach: Reach) -> psycopg.Connection[tuple[Any, ...]]:
             keepalives_idle=max(int(reach.answer), 1),
             keepalives_interval=1,
             keepalives_count=3,
-            options=_OPTIONS.format(statement=milliseconds, lock=milliseconds // 2),
+            options=_OPTIONS.format(statement=milliseconds * 4 // 5, lock=milliseconds // 2),
         )
     except psycopg.Error as error:
         raise DatabaseUnavailable(_told("no connection to the database", error)) from error
@@ -79,7 +79,7 @@ def translated(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
     Raises:
         NotReady: A table, column or right is missing.
-        DatabaseUnavailable: The connection is gone, or no answer came; it is closed.
+        DatabaseUnavailable: The connection is gone, no answer came, or this server is read-only by now; it is closed.
         StatementFailed: The statement failed and the connection is still good.
     """
     try:
@@ -87,8 +87,9 @@ def translated(connection: psycopg.Connection[Any]) -> Iterator[None]:
     except (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName, pg.InsufficientPrivilege) as error:
         raise NotReady(_told("the database is not ready", error) + "; run `packhorse migrate up`") from error
     except psycopg.Error as error:
+        elsewhere = isinstance(error, pg.ReadOnlySqlTransaction)
         idle = connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        if connection.closed or connection.broken or not idle:
+        if connection.closed or connection.broken or not idle or elsewhere:
             connection.close()
             raise DatabaseUnavailable(_told("the database does not answer", error)) from error
         raise StatementFailed(_told("a statement failed", error)) from error

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import psycopg
 
-from packhorse.core.errors import NotReady
+from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import sql
 from packhorse.relay.model import (
     AGGREGATEID,
@@ -24,6 +24,8 @@ from packhorse.relay.postgres.connection import Reach, connect, translated
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Payload bytes in one fetch, about: what keeps memory bounded when messages are large."""
+LAG_COUNTED = 10_000
+"""The gauge of waiting rows ends here; `packhorse relay status` counts further."""
 _CHUNK = 50_000
 INLINE_BYTES = 16 * 1024
 """A larger payload is read apart from its row, so that a batch of large ones can be cut before it is read."""
@@ -56,38 +58,53 @@ class PostgresOutbox:
             "over": batch_rows + 1,
             "inline": INLINE_BYTES,
             "chunk": _CHUNK,
+            "count": LAG_COUNTED,
         }
         self._sql = {
             name: getattr(sql, name).format(**names)
             for name in (
                 "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
-                "RELEASE", "READY",
+                "RELEASE", "READY", "SUBJECTS", "LAG",
             )
         }  # fmt: skip
         self._limit = batch_rows
 
     def check_ready(self) -> None:
         """
-        Look for the tables and for the sequence's cache.
+        Look for the tables, the rights on them, and the sequence's cache.
 
         Raises:
-            NotReady: Names what is missing or wrong, and the command that makes it.
+            NotReady: Names what is missing or wrong, and the command that mends it.
+            DatabaseUnavailable: No connection, or no answer.
         """
-        try:
-            outbox, relay, cache = self._rows("READY")[0]
-        except NotReady:
-            outbox, relay, cache = False, False, None
+        self._open()
+        outbox, relay, may_read, may_write, cache = self._rows("READY")[0]
         for table, there in (("outbox", outbox), ("relay", relay)):
             if not there:
                 raise NotReady(f"table {self._schema}.{table} is missing; run `packhorse migrate up`")
+        for right, table, given in (
+            ("SELECT", "outbox", may_read),
+            ("SELECT and UPDATE", "relay", may_write),
+        ):
+            if not given:
+                raise NotReady(
+                    f"this database role has no {right} on {self._schema}.{table}; "
+                    "`packhorse migrate sql --grants relay=ROLE` prints what it needs"
+                )
         if cache != 1:
             raise NotReady(
                 f"the sequence of {self._schema}.outbox.seq has cache {cache}, and order needs 1; "
                 f"run ALTER TABLE {self._schema}.outbox ALTER COLUMN seq SET CACHE 1"
             )
 
+    def registered_topics(self) -> list[str]:
+        """Return the topics of the registered schemas: those that applications of this database write to, and others."""
+        self._open()
+        return sorted({subject.rpartition("-")[0] for (subject,) in self._rows("SUBJECTS")})
+
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
         self._cycle = None
+        self._open()
         rows = self._rows("OWN", token=token, owner=owner, lease=lease)
         if not rows:
             return None
@@ -174,24 +191,39 @@ class PostgresOutbox:
     def release(self, token: UUID) -> None:
         self._changed("RELEASE", token=token)
 
+    def lag(self, position: Position) -> tuple[int, float]:
+        rows, seconds = self._rows(
+            "LAG", horizon=position.horizon, target=position.target, progress=position.progress
+        )[0]
+        return rows, seconds or 0.0
+
     def close(self) -> None:
         connection, self._connection, self._cycle = self._connection, None, None
         if connection is not None:
             connection.close()
 
     def _rows(self, name: str, **values: object) -> list[Row]:
-        connection = self._open()
+        connection = self._held()
         with translated(connection):
             return connection.cursor(binary=True).execute(self._sql[name], values).fetchall()
 
     def _changed(self, name: str, **values: object) -> bool:
-        connection = self._open()
+        connection = self._held()
         with translated(connection):
             return connection.execute(self._sql[name], values).rowcount == 1
 
-    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
-        """Return the connection, a new one when the last is gone; what was read through that is forgotten."""
+    def _held(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """
+        Return the connection that everything was read through.
+
+        Raises:
+            DatabaseUnavailable: It is gone; only `own` begins anew, for what was read through it is void.
+        """
+        if self._connection is None or self._connection.closed:
+            raise DatabaseUnavailable("the connection to the database is gone")
+        return self._connection
+
+    def _open(self) -> None:
         if self._connection is None or self._connection.closed:
             self.close()
             self._connection = connect(self._url, self._reach)
-        return self._connection
