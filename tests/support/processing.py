@@ -27,7 +27,11 @@ from packhorse.processor.topics import plan, wanted_by
 from packhorse.schemas.codec import encode_message
 
 NOTED = '{"type":"record","name":"tests.Noted","fields":[{"name":"n","type":"long"},{"name":"what","type":"string"}]}'
-RESULT = "CREATE TABLE result (at bigint GENERATED ALWAYS AS IDENTITY, id uuid, n bigint, attempt int)"
+FRESH = """
+DROP TABLE IF EXISTS result;
+CREATE TABLE result (at bigint GENERATED ALWAYS AS IDENTITY, id uuid, n bigint, attempt int);
+TRUNCATE packhorse.inbox, packhorse.watermark, packhorse.failed_attempt, packhorse.quarantined_message, packhorse.audit
+"""
 GROUP = "noters"
 
 
@@ -97,7 +101,7 @@ class Ground:
         self.schema_id = _registered(endpoints.registry_url, f"{self.topic}-tests.Noted")
         self._producer = Producer({"bootstrap.servers": self.kafka, "linger.ms": 0})
         with psycopg.connect(database) as connection:
-            connection.execute(RESULT)
+            connection.execute(FRESH)
 
     def settings(self, **given: object) -> ProcessorSettings:
         """Return settings that are quick."""
@@ -122,13 +126,13 @@ class Ground:
         *,
         key: bytes | None = b"k",
         partition: int = 0,
-        payload: bytes | None | str = "",
+        payload: bytes | str | None = "",
         headers: Mapping[str, bytes | None] | None = None,
-        id: UUID | None = None,
+        message_id: UUID | None = None,
         topic: str | None = None,
     ) -> UUID:
         """Produce one record and wait until it stands; *payload* "" means the encoded message."""
-        message_id = id or SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now())
+        message_id = message_id or SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now())
         told: dict[str, bytes | None] = {"id": str(message_id).encode(), "type": b"tests.Noted"}
         told.update(headers or {})
         kept = [(name, value) for name, value in told.items() if value != b"-"]
@@ -138,7 +142,7 @@ class Ground:
             value=value,
             key=key,
             partition=partition,
-            headers=kept,  # type: ignore[arg-type]  # None is a header's value too
+            headers=kept,
         )
         self._producer.flush(10)
         return message_id
@@ -174,9 +178,7 @@ class Ground:
 
     def until_results(self, *wanted: int, timeout: float = 20.0) -> None:
         """Wait until the table `result` holds exactly *wanted*."""
-        eventually(
-            lambda: self.results() == list(wanted), what=f"results are {wanted}", timeout=timeout
-        )
+        eventually(lambda: self.results() == list(wanted), what=f"results are {wanted}", timeout=timeout)
 
     def outcome(self, message_id: UUID, group: str = GROUP) -> tuple[Any, ...] | None:
         """Return outcome, attempt, reason and deliveries of a message."""
@@ -187,7 +189,9 @@ class Ground:
         )
         return found[0] if found else None
 
-    def until_outcome(self, message_id: UUID, outcome: str, *, group: str = GROUP, timeout: float = 20.0) -> Any:
+    def until_outcome(
+        self, message_id: UUID, outcome: str, *, group: str = GROUP, timeout: float = 20.0
+    ) -> Any:
         """Wait until the message has *outcome* and return its row."""
 
         def there() -> Any:
@@ -214,7 +218,11 @@ class Ground:
     def stood(self, topic: str, count: int, *, timeout: float = 15.0) -> list[Stood]:
         """Return the first *count* records of *topic*, once they stand there."""
         consumer = Consumer(
-            {"bootstrap.servers": self.kafka, "group.id": f"reader-{self.namespace}", "enable.auto.commit": False}
+            {
+                "bootstrap.servers": self.kafka,
+                "group.id": f"reader-{self.namespace}",
+                "enable.auto.commit": False,
+            }
         )
         consumer.assign([TopicPartition(topic, p, 0) for p in range(self.partitions)])
         found: list[Stood] = []
@@ -226,8 +234,8 @@ class Ground:
                     Stood(
                         partition=message.partition() or 0,
                         offset=message.offset() or 0,
-                        key=message.key(),  # type: ignore[arg-type]
-                        value=message.value(),  # type: ignore[arg-type]
+                        key=message.key(),
+                        value=message.value(),
                         headers=list(message.headers() or ()),  # type: ignore[arg-type]
                     )
                 )

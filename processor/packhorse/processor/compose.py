@@ -2,7 +2,7 @@
 
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
-from packhorse.core.errors import NotReady
+from packhorse.core.errors import NotReady, RegistryUnavailable
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor import postgres
 from packhorse.processor.app import Processor
@@ -21,6 +21,7 @@ from packhorse.processor.store import Store
 from packhorse.processor.watchdog import Watchdog
 from packhorse.producer import Outbox
 from packhorse.schemas.decode import Decoder
+from packhorse.schemas.fit import check_fit
 from packhorse.schemas.registry import Registry
 
 log = logs.logger("processor")
@@ -32,6 +33,7 @@ class Composed:
 
     Raises:
         NotReady: A topic, a table or a right is missing; names it. Nothing is made or changed.
+        SchemaError: A message class can't read what its subject holds, or was made from a version that is not there.
         SettingsError: A Kafka property would break a promise.
         DatabaseUnavailable, BrokerUnavailable: Either does not answer at the start.
     """
@@ -104,6 +106,7 @@ class Composed:
         finally:
             connection.end()
         app = self.plant.app
+        self._check_schemas()
         for source in app.topics:
             names = [source, app.retry_topic(source), app.quarantine_topic(source)]
             found = broker.describe(names)
@@ -113,3 +116,11 @@ class Composed:
                         f"topic {name} has {found[name][1]} partitions and {source} has {found[source][1]}; a copy keeps "
                         "its partition, so they must be equal: `packhorse topics plan` names the way"
                     )
+
+    def _check_schemas(self) -> None:
+        """Check that each message class reads what its subject holds; a registry that is away is no reason not to start."""
+        try:
+            for message in {handler.message for handler in self.plant.app.handlers.values()}:
+                check_fit(message, self.registry)
+        except RegistryUnavailable as error:
+            log.warning("schemas are not checked: the registry is away", cause=str(error))

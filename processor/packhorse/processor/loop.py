@@ -5,7 +5,7 @@ Each turn takes what lanes report, what the broker sends and what time brings. O
 new begins, what runs may end within a bounded time, what is durable is committed, the partition goes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty
 from typing import Protocol
@@ -18,7 +18,7 @@ from packhorse.processor.desk import Desk, Positions
 from packhorse.processor.jobs import Place
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
 from packhorse.processor.lanes import Lanes
-from packhorse.processor.partition import Alarm, Limits
+from packhorse.processor.partition import Alarm, Limits, PartitionState
 
 IDLE_WAIT = 0.05
 """Seconds that a poll waits for a record while no lane works."""
@@ -55,7 +55,7 @@ class Loop:
     """
     Run the member of the group until it is told to stop, or must.
 
-    *consume* makes the consumer: it is told whom to call at rebalances.
+    *consume* makes the consumer, which joins the group at once: it is told whom to call at rebalances.
     """
 
     def __init__(
@@ -71,17 +71,28 @@ class Loop:
         log: Log,
         group: str,
     ) -> None:
-        self._consume = consume
         self._lanes = lanes
-        self._limits = limits
         self._times = times
         self._clock = clock
-        self._chance = chance
         self._telemetry = telemetry
         self._log = log
         self._group = group
         self._told: dict[str, float] = {}
         self._void = False
+        self._consumer = consume(self)
+        self._desk = Desk(
+            fetcher=self._consumer,
+            submit=lanes.submit,
+            limits=limits,
+            clock=clock,
+            chance=chance,
+            alarm=self._alarm,
+        )
+
+    @property
+    def states(self) -> Mapping[Place, PartitionState]:
+        """Return the partitions' states, for looking."""
+        return self._desk.states
 
     def void(self) -> None:
         """Let all partitions read their watermarks again, soon; from any thread."""
@@ -94,15 +105,6 @@ class Loop:
         Raises:
             PackhorseError: The process must stop: a handler asked for it, or there is no safe way on.
         """
-        self._consumer = self._consume(self)
-        self._desk = Desk(
-            fetcher=self._consumer,
-            submit=self._lanes.submit,
-            limits=self._limits,
-            clock=self._clock,
-            chance=self._chance,
-            alarm=self._alarm,
-        )
         self._lanes.start()
         try:
             while not stop.is_set() and self._desk.stop is None:

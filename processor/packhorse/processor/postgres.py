@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 import psycopg
 from psycopg import errors as pg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
@@ -130,8 +130,10 @@ def settings_of(url: str, *, idle_ms: int, lock_ms: int, connect_s: int = 5) -> 
     Raises:
         SettingsError: *url* is no connection string.
     """
-    options = f"-c idle_in_transaction_session_timeout={idle_ms} -c lock_timeout={lock_ms}"
+    ours = f"-c idle_in_transaction_session_timeout={idle_ms} -c lock_timeout={lock_ms}"
     try:
+        given = conninfo_to_dict(url).get("options")
+        options = f"{given} {ours}" if given else ours
         return make_conninfo(
             url,
             connect_timeout=connect_s,

@@ -183,7 +183,9 @@ class RealGround:
         self._store = Store(queries=queries_for("packhorse"), group=GROUP, schema="packhorse")
         with psycopg.connect(url) as connection:
             connection.execute(
-                "CREATE TABLE effect (n bigint GENERATED ALWAYS AS IDENTITY, id uuid NOT NULL)"
+                "DROP TABLE IF EXISTS effect; "
+                "CREATE TABLE effect (n bigint GENERATED ALWAYS AS IDENTITY, id uuid NOT NULL); "
+                "TRUNCATE packhorse.inbox, packhorse.watermark, packhorse.quarantined_message, packhorse.failed_attempt"
             )
         plant = Plant(
             app=self.app,

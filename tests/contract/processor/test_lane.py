@@ -6,8 +6,10 @@ from uuid import UUID
 import pytest
 from tests.contract.processor.grounds import FakeGround, Ground, RealGround, delivery, member
 from tests.simulation.processor.lane import Deed
+from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable
+from packhorse.local.settings import Endpoints
 from packhorse.processor.batch import Contention, GivenUp
 from packhorse.processor.fence import Fence
 from packhorse.processor.outcomes import Outcome
@@ -29,12 +31,18 @@ from packhorse.processor.work import (
 )
 
 
+@pytest.fixture(scope="module")
+def tables(stack: Endpoints, _template: str) -> Iterator[str]:
+    with fresh_database(stack.database_url, _template) as url:
+        yield url
+
+
 @pytest.fixture(params=["simulated", "real"])
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     if request.param == "simulated":
         yield FakeGround()
         return
-    real = RealGround(request.getfixturevalue("database"))
+    real = RealGround(request.getfixturevalue("tables"))
     yield real
     real.close()
 
@@ -214,9 +222,9 @@ def test_deliveries_of_duplicates_are_counted(ground: Ground) -> None:
 
 
 @pytest.mark.case("P-13")
-def test_a_lock_time_out_on_anothers_open_transaction_is_contention(database: str) -> None:
+def test_a_lock_time_out_on_anothers_open_transaction_is_contention(tables: str) -> None:
     """The real lane alone: the simulation's scheduler waits instead. Fails when 55P03 is not classed."""
-    ground = RealGround(database)
+    ground = RealGround(tables)
     ground.first_watermark(0)
     ground.ask(Begin(), Write([done(1)]))
     answers = ground.ask(Begin(), Write([done(1)]), RollBack(), lane=1)
