@@ -1,0 +1,90 @@
+"""The README's first handler is what a newcomer types: its blocks are taken from the page and run."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+
+from packhorse.local.settings import Endpoints
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(language: str, holding: str) -> str:
+    blocks = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(next(text for text in blocks if holding in text))
+
+
+def test_the_first_handler_works_as_it_is_written(
+    tmp_path: Path, stack: Endpoints, database: str, topic_prefix: str
+) -> None:
+    """Fails when a command, a flag or a name on the page is not so any more, or when the handler has no effect."""
+    schema_folder = next(
+        Path(name).parent for name in re.findall(r"`(schemas/avro/\S+\.avsc)`", PAGE) if "OrderPlaced" in name
+    )
+    (tmp_path / schema_folder).mkdir(parents=True)
+    (tmp_path / schema_folder / "v1.avsc").write_text(block("json", "OrderPlaced"))
+    group = f"billing-{topic_prefix}"
+    (tmp_path / "shop.py").write_text(block("python", "Outbox(").replace('"billing"', f'"{group}"'))
+
+    ran = subprocess.run(
+        ["bash", "-euc", script()],
+        cwd=tmp_path,
+        env=environment(stack, database),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    message = UUID(next(line for line in ran.stdout.splitlines() if re.fullmatch(r"[0-9a-f-]{36}", line)))
+    with psycopg.connect(database) as connection:
+        found = connection.execute("SELECT * FROM invoices").fetchall()
+        outcome = connection.execute(
+            "SELECT outcome FROM packhorse.inbox WHERE message_id = %s AND group_id = %s", (message, group)
+        ).fetchone()
+    assert found == [("A-1", 4200)]
+    assert outcome == ("done",)
+
+
+def script() -> str:
+    """Return the page's commands on the tests' own stack, waiting for the invoice and stopping the two daemons."""
+    lines = [line for line in block("sh", "relay run").splitlines() if "packhorse dev up" not in line]
+    daemons = next(line for line in lines if "relay run" in line)
+    at = lines.index(daemons)
+    each = daemons.rstrip(" &").split(" & ")
+    lines[at : at + 1] = [
+        "trap 'kill $(jobs -p); wait' EXIT",
+        *(f"{command} 2>>daemons.log &" for command in each),
+    ]
+    place = next(n for n, line in enumerate(lines) if "shop.place" in line)
+    lines.insert(place + 1, f"{sys.executable} -c '{WAIT}'")
+    return "\n".join(lines)
+
+
+WAIT = """
+import os, psycopg
+from tests.support.wait import eventually
+def billed():
+    with psycopg.connect(os.environ["PACKHORSE_DATABASE_URL"]) as connection:
+        return connection.execute("SELECT count(*) FROM invoices").fetchone() == (1,)
+eventually(billed, timeout=60, what="the invoice")
+"""
+
+
+def environment(stack: Endpoints, database: str) -> dict[str, str]:
+    return (
+        os.environ
+        | stack.variables()
+        | {
+            "PACKHORSE_DATABASE_URL": database,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+        }
+    )
