@@ -23,9 +23,10 @@ PATIENT = Retry(attempts=10, delays=("200ms", "500ms", "1s"), budget="10m")
 @app.handler(FlightScheduled, retry=PATIENT)
 def scheduled(event: FlightScheduled, ctx: Context) -> None:
     """Count a planned flight."""
-    ctx.connection.execute(sql.COUNT_PLANNED, {"origin": event.origin, "partition": ctx.partition})
-    if event.tail_number is not None:
-        ctx.connection.execute(sql.PLAN_AIRCRAFT, {"tail_number": event.tail_number})
+    ctx.connection.execute(
+        sql.COUNT_PLANNED,
+        {"origin": event.origin, "partition": ctx.partition, "tail_number": event.tail_number},
+    )
 
 
 @app.handler(FlightDeparted, retry=PATIENT)
@@ -35,14 +36,12 @@ def departed(event: FlightDeparted, ctx: Context) -> None:
         raise Quarantine("no-distance", "a flight goes somewhere; trying again will not make this one longer")
     ctx.connection.execute(
         sql.COUNT_DEPARTURE,
-        {"origin": event.origin, "partition": ctx.partition, "delay": event.delay_minutes},
-    )
-    ctx.connection.execute(
-        sql.DEPART_AIRCRAFT,
         {
+            "origin": event.origin,
+            "partition": ctx.partition,
+            "delay": event.delay_minutes,
             "tail_number": event.tail_number,
             "flight": event.flight_id,
-            "origin": event.origin,
             "miles": event.distance_miles,
         },
     )
@@ -53,11 +52,10 @@ def arrived(event: FlightArrived, ctx: Context) -> None:
     """Count an arrival and the minutes that it took; a flight that was diverted has no delay."""
     ctx.connection.execute(
         sql.COUNT_ARRIVAL,
-        {"destination": event.destination, "partition": ctx.partition, "delay": event.delay_minutes or 0},
-    )
-    ctx.connection.execute(
-        sql.LAND_AIRCRAFT,
         {
+            "destination": event.destination,
+            "partition": ctx.partition,
+            "delay": event.delay_minutes or 0,
             "tail_number": event.tail_number,
             "flight": event.flight_id,
             "minutes_in_air": event.air_minutes or 0,
@@ -69,5 +67,12 @@ def arrived(event: FlightArrived, ctx: Context) -> None:
 @app.handler(FlightCancelled, retry=PATIENT)
 def cancelled(event: FlightCancelled, ctx: Context) -> None:
     """Count a flight that never left."""
-    ctx.connection.execute(sql.COUNT_CANCELLED, {"origin": event.origin, "partition": ctx.partition})
-    ctx.connection.execute(sql.CANCEL_AIRCRAFT, {"tail_number": event.tail_number, "flight": event.flight_id})
+    ctx.connection.execute(
+        sql.COUNT_CANCELLED,
+        {
+            "origin": event.origin,
+            "partition": ctx.partition,
+            "tail_number": event.tail_number,
+            "flight": event.flight_id,
+        },
+    )

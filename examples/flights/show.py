@@ -101,7 +101,7 @@ class Screen:
         self._console.print(table)
         for check in checks:
             for difference in check.differences[:_SHOWN]:
-                self._console.print(f"[red]{check.what}[/red]: {difference}")
+                self._console.print(f"[red]{check.what}[/red]: {difference}", soft_wrap=True)
             if (more := len(check.differences) - _SHOWN) > 0:
                 self._console.print(f"[red]{check.what}[/red]: and {more:,} more")
 

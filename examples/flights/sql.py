@@ -80,23 +80,25 @@ COMMENT ON COLUMN figures.aircraft.chain IS
     'A hash over all its movements, each upon the last: another order, a gap or a repeat would give another';
 """
 
-COUNT_PLANNED = """
-INSERT INTO figures.airport_share AS share (airport, partition, planned) VALUES (%(origin)s, %(partition)s, 1)
-ON CONFLICT (airport, partition) DO UPDATE SET planned = share.planned + 1
-"""
+# Each handler's two counts, of the airport and of the aircraft, are one statement: one round trip a message. A flight
+# without an aircraft has a tail number of NULL, which no row of aircraft equals.
 
-PLAN_AIRCRAFT = """
-INSERT INTO figures.aircraft AS craft (tail_number, planned) VALUES (%(tail_number)s, 1)
+COUNT_PLANNED = """
+WITH airport AS (
+    INSERT INTO figures.airport_share AS share (airport, partition, planned) VALUES (%(origin)s, %(partition)s, 1)
+    ON CONFLICT (airport, partition) DO UPDATE SET planned = share.planned + 1
+)
+INSERT INTO figures.aircraft AS craft (tail_number, planned)
+SELECT %(tail_number)s, 1 WHERE %(tail_number)s::text IS NOT NULL
 ON CONFLICT (tail_number) DO UPDATE SET planned = craft.planned + 1
 """
 
 COUNT_DEPARTURE = """
-UPDATE figures.airport_share
-SET departures = departures + 1, departure_delay_minutes = departure_delay_minutes + %(delay)s
-WHERE airport = %(origin)s AND partition = %(partition)s
-"""
-
-DEPART_AIRCRAFT = """
+WITH airport AS (
+    UPDATE figures.airport_share
+    SET departures = departures + 1, departure_delay_minutes = departure_delay_minutes + %(delay)s
+    WHERE airport = %(origin)s AND partition = %(partition)s
+)
 UPDATE figures.aircraft SET
     flights = flights + 1,
     miles = miles + %(miles)s,
@@ -108,14 +110,13 @@ WHERE tail_number = %(tail_number)s
 """
 
 COUNT_ARRIVAL = """
-INSERT INTO figures.airport_share AS share (airport, partition, arrivals, arrival_delay_minutes)
-VALUES (%(destination)s, %(partition)s, 1, %(delay)s)
-ON CONFLICT (airport, partition) DO UPDATE SET
-    arrivals = share.arrivals + 1,
-    arrival_delay_minutes = share.arrival_delay_minutes + excluded.arrival_delay_minutes
-"""
-
-LAND_AIRCRAFT = """
+WITH airport AS (
+    INSERT INTO figures.airport_share AS share (airport, partition, arrivals, arrival_delay_minutes)
+    VALUES (%(destination)s, %(partition)s, 1, %(delay)s)
+    ON CONFLICT (airport, partition) DO UPDATE SET
+        arrivals = share.arrivals + 1,
+        arrival_delay_minutes = share.arrival_delay_minutes + excluded.arrival_delay_minutes
+)
 UPDATE figures.aircraft SET
     arrivals = arrivals + 1,
     minutes_in_air = minutes_in_air + %(minutes_in_air)s,
@@ -125,11 +126,10 @@ WHERE tail_number = %(tail_number)s
 """
 
 COUNT_CANCELLED = """
-UPDATE figures.airport_share SET cancelled = cancelled + 1
-WHERE airport = %(origin)s AND partition = %(partition)s
-"""
-
-CANCEL_AIRCRAFT = """
+WITH airport AS (
+    UPDATE figures.airport_share SET cancelled = cancelled + 1
+    WHERE airport = %(origin)s AND partition = %(partition)s
+)
 UPDATE figures.aircraft SET
     cancelled = cancelled + 1,
     chain = encode(sha256(convert_to(chain || 'cancelled ' || %(flight)s, 'UTF8')), 'hex')
