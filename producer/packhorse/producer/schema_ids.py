@@ -1,20 +1,22 @@
 """The registry's ids of schema versions, read from the database once and remembered."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from packhorse.core.errors import NotReady, SchemaNotRegistered
 from packhorse.core.message import MessageType
 from packhorse.producer.sql import Queries
 from packhorse.producer.statements import Answer, Statement, Steps
+from packhorse.schemas import fingerprint
 
-Key = tuple[str, str, int]
+Version = tuple[str, int]
+Key = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaIds:
     """
-    Remember ids by database, subject and version, for ever: an id never changes its schema.
+    Remember ids by database, subject, version and schema, for ever: an id never changes its schema.
 
     Only rows that no rollback can take back are remembered. Safe to share between threads and tasks.
     """
@@ -35,25 +37,44 @@ class SchemaIds:
             check_ready((yield Statement(self.queries.ready, (), returns=True)), self.schema)
             self.ready.add(database)
 
-    def of(self, database: str, kinds: Iterable[MessageType]) -> Steps[dict[tuple[str, int], int]]:
+    def of(self, database: str, kinds: Iterable[MessageType]) -> Steps[dict[Version, int]]:
         """
         Return the ids of *kinds* by subject and version; no statement when all are known.
 
         Raises:
-            SchemaNotRegistered: Names subject and version; the transaction stays usable.
+            SchemaNotRegistered: Names subject and version; the transaction stays usable. So it is too when the class
+                was made from another schema than the registered one: readers could not decode what it encodes.
         """
-        wanted = {(kind.subject, kind.version) for kind in kinds}
-        found = {one: self.known[database, *one] for one in wanted if (database, *one) in self.known}
-        missing = sorted(wanted - found.keys())
+        found: dict[Version, int] = {}
+        missing: dict[Version, MessageType] = {}
+        for kind in kinds:
+            known = self.known.get((database, kind.subject, kind.version, kind.schema))
+            if known is None:
+                missing[kind.subject, kind.version] = kind
+            else:
+                found[kind.subject, kind.version] = known
         if missing:
             subjects = sorted({subject for subject, _ in missing})
             rows = yield Statement(self.queries.schema_ids, (subjects,), returns=True)
-            for subject, version, schema_id, settled in rows:
-                found[subject, version] = schema_id
-                if settled:
-                    self.known[database, subject, version] = schema_id
-            _check_found(missing, found, self.schema)
+            self._take(database, rows, missing, found)
         return found
+
+    def _take(
+        self, database: str, rows: Answer, missing: dict[Version, MessageType], found: dict[Version, int]
+    ) -> None:
+        there = {(subject, version): rest for subject, version, *rest in rows}
+        _check_found(sorted(missing), there.keys(), self.schema)
+        for (subject, version), kind in missing.items():
+            schema_id, registered, settled = there[subject, version]
+            if registered != fingerprint(kind.schema):
+                raise SchemaNotRegistered(
+                    f"the class of {kind.type} was made from another schema than the registered {subject} version "
+                    f"{version}; a released version never changes: put the change into version {version + 1}, then run "
+                    "`packhorse schemas register` and `packhorse schemas generate`"
+                )
+            found[subject, version] = schema_id
+            if settled:
+                self.known[database, subject, version, kind.schema] = schema_id
 
 
 def check_ready(rows: Answer, schema: str) -> None:
@@ -73,7 +94,7 @@ def check_ready(rows: Answer, schema: str) -> None:
             )
 
 
-def _check_found(missing: list[tuple[str, int]], found: dict[tuple[str, int], int], schema: str) -> None:
+def _check_found(missing: Iterable[Version], found: Collection[Version], schema: str) -> None:
     for subject, version in missing:
         if (subject, version) not in found:
             others = sorted(v for s, v in found if s == subject)

@@ -64,7 +64,7 @@ WHERE n.nspname = '{schema}' AND c.relname IN ('outbox', 'schema_version')"""
 # The registry's ids of all versions of some subjects. A row is settled when its transaction id is older than this
 # transaction's: what this transaction wrote itself (a savepoint's id is younger still) may yet be rolled back.
 SCHEMA_IDS = """
-SELECT subject, version, schema_id, coalesce(age(xmin) > age(pg_current_xact_id_if_assigned()::xid), true)
+SELECT subject, version, schema_id, fingerprint, coalesce(age(xmin) > age(pg_current_xact_id_if_assigned()::xid), true)
 FROM "{schema}".schema_version WHERE subject = ANY(%s)"""
 
 

@@ -18,12 +18,17 @@ from packhorse.producer.slots import slot_of
 from packhorse.producer.sql import queries_for
 from packhorse.producer.statements import Answer, Statement, Steps
 from packhorse.producer.writing import Writer
+from packhorse.schemas import fingerprint
 
 NOW = datetime(2026, 7, 31, 12, tzinfo=UTC)
 QUERIES = queries_for("packhorse")
 NAMES = {getattr(QUERIES, name): name for name in QUERIES.__slots__}
 READY: Answer = [("outbox", True, "app"), ("schema_version", True, "app")]
-IDS: Answer = [("bank.account-bank.AmountMoved", 2, 7, True), ("bank.account-bank.AccountOpened", 1, 8, True)]
+MOVED_PRINT, OPENED_PRINT = (fingerprint(kind.__packhorse__.schema) for kind in (AmountMoved, AccountOpened))
+IDS: Answer = [
+    ("bank.account-bank.AmountMoved", 2, 7, MOVED_PRINT, True),
+    ("bank.account-bank.AccountOpened", 1, 8, OPENED_PRINT, True),
+]
 MOVED = AmountMoved(account="a", amount=5)
 
 
@@ -207,7 +212,7 @@ def test_a_table_that_was_missing_is_looked_for_again() -> None:
     ("rows", "said"),
     [
         ([], "no version of it is"),
-        ([("bank.account-bank.AmountMoved", 1, 6, True)], "registered there: version 1"),
+        ([("bank.account-bank.AmountMoved", 1, 6, "f", True)], "registered there: version 1"),
     ],
 )
 def test_a_version_without_an_id_names_subject_version_and_command(rows: Answer, said: str) -> None:
@@ -217,11 +222,22 @@ def test_a_version_without_an_id_names_subject_version_and_command(rows: Answer,
     assert asked.names == ["ready", "schema_ids"]
 
 
+@pytest.mark.case("S-03", "B-05")
+def test_a_class_of_another_schema_than_the_registered_one_writes_nothing() -> None:
+    """Fails when the id is taken without comparing fingerprints: what is encoded then could be decoded by nobody."""
+    asked = Asked(schema_ids=[("bank.account-bank.AmountMoved", 2, 7, "of an edited file", True)])
+    with pytest.raises(
+        SchemaNotRegistered, match=r"AmountMoved version 2; a released version never changes.*version 3"
+    ):
+        write(asked, a_writer(), Outgoing(message=MOVED, key="a"))
+    assert asked.names == ["ready", "schema_ids"]
+
+
 @pytest.mark.case("B-01")
 def test_an_id_that_may_yet_be_rolled_back_is_not_remembered() -> None:
     """Fails when SchemaIds remembers rows that are not settled."""
     writer = a_writer()
-    unsettled: Sequence[tuple[Any, ...]] = [("bank.account-bank.AmountMoved", 2, 7, False)]
+    unsettled: Sequence[tuple[Any, ...]] = [("bank.account-bank.AmountMoved", 2, 7, MOVED_PRINT, False)]
     write(Asked(schema_ids=unsettled), writer, Outgoing(message=MOVED, key="a"))
     asked = Asked()
     write(asked, writer, Outgoing(message=MOVED, key="a"))
@@ -231,7 +247,7 @@ def test_an_id_that_may_yet_be_rolled_back_is_not_remembered() -> None:
 def test_ids_of_two_databases_are_never_mixed_up() -> None:
     writer, other = a_writer(), Asked()
     write(Asked(), writer, Outgoing(message=MOVED, key="a"))
-    other.answers["schema_ids"] = [("bank.account-bank.AmountMoved", 2, 99, True)]
+    other.answers["schema_ids"] = [("bank.account-bank.AmountMoved", 2, 99, MOVED_PRINT, True)]
     other.run(writer.written("other", [Outgoing(message=MOVED, key="a")], lock_key=False))
     assert other.statements[-1].parameters[5].startswith(b"\0\0\0\0\x63")
 

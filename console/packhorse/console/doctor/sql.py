@@ -61,9 +61,10 @@ FROM {schema}.schema_version AS v WHERE v.subject LIKE '%%-%%' ORDER BY 1
 
 WATERMARKS = """
 SELECT w.group_id AS "group", w.topic, count(*) AS partitions
-FROM {schema}.watermark AS w GROUP BY w.group_id, w.topic, w.topic_id ORDER BY 1, 2
+FROM {schema}.watermark AS w WHERE position('.' || w.group_id || '.retry.' IN w.topic) = 0
+GROUP BY w.group_id, w.topic, w.topic_id ORDER BY 1, 2
 """
-"""Groups and the topics that they read."""
+"""Groups and the source topics that they read; the tiers that a group reads besides are its own."""
 
 SCHEMA_IDS = """
 SELECT v.subject, v.version, v.fingerprint, v.schema_id FROM {schema}.schema_version AS v ORDER BY 1, 2
