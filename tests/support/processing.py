@@ -135,7 +135,9 @@ class Ground:
         message_id = message_id or SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now())
         told: dict[str, bytes | None] = {"id": str(message_id).encode(), "type": b"tests.Noted"}
         told.update(headers or {})
-        kept = [(name, value) for name, value in told.items() if value != b"-"]
+        kept: list[tuple[str, str | bytes | None]] = [
+            (name, text) for name, text in told.items() if text != b"-"
+        ]
         value = self.payload(n, what) if payload == "" else payload
         self._producer.produce(
             topic or self.topic,
@@ -236,7 +238,7 @@ class Ground:
                         offset=message.offset() or 0,
                         key=message.key(),
                         value=message.value(),
-                        headers=list(message.headers() or ()),  # type: ignore[arg-type]
+                        headers=list(message.headers() or ()),
                     )
                 )
             return len(found) >= count

@@ -1,0 +1,149 @@
+"""SIGKILL at named points, SIGTERM, SIGSTOP: real processes on the real stack."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tests.support.processing import GROUP, Ground, noting
+from tests.support.processing_child import child, until_dead
+from tests.support.wait import eventually
+
+from packhorse.processor import Retry
+from packhorse.processor.signals import Point
+
+BACK = Retry(attempts=2, delays=["100ms"])
+
+
+@pytest.mark.case("P-13")
+@pytest.mark.case("P-15")
+@pytest.mark.parametrize("point", [Point.BEFORE_RESULT, Point.AFTER_RESULT, Point.AFTER_WATERMARK])
+def test_a_kill_around_the_result_repeats_no_effect_and_loses_none(ground: Ground, point: Point) -> None:
+    """After the result, before the commit: fails when the inbox row is written in a transaction of its own."""
+    app = noting(ground.namespace, retry=BACK)
+    ground.make_topics(app)
+    sent = [ground.send(n) for n in range(3)]
+    with child(ground, point) as process:
+        assert until_dead(process) == -signal.SIGKILL
+    durable = point is not Point.BEFORE_RESULT
+    assert bool(ground.results()) is durable
+    assert ground.watermark() == (0 if point is not Point.AFTER_WATERMARK else len(ground.results()))
+    assert ground.committed() in {None, 0}
+    ground.send(3)
+    with ground.processing(app):
+        ground.until_results(0, 1, 2, 3, timeout=40)
+    assert all(ground.outcome(one)[0] == "done" for one in sent)  # type: ignore[index]
+
+
+@pytest.mark.case("T-10")
+@pytest.mark.case("P-02")
+def test_a_kill_on_the_last_attempt_runs_it_again_and_ends_in_quarantine(ground: Ground) -> None:
+    """Fails when the attempt is charged before its outcome is durable, or the count starts anew."""
+    app = noting(ground.namespace, retry=BACK)
+    ground.make_topics(app)
+    bad = ground.send(0, "fails")
+    ground.send(1)
+    with child(ground, Point.ATTEMPT, 2) as process:
+        assert until_dead(process) == -signal.SIGKILL
+    assert ground.outcome(bad) == ("retry", 2, "failed", 1)
+    with ground.processing(app):
+        ground.until_results(1, timeout=40)
+    assert ground.outcome(bad)[:3] == ("quarantine", 2, "attempts-exhausted")  # type: ignore[index]
+    assert ground.rows("SELECT attempt FROM packhorse.failed_attempt ORDER BY attempt") == [(1,), (2,)]
+
+
+@pytest.mark.case("P-08")
+@pytest.mark.parametrize("point", [Point.BEFORE_COPY, Point.AFTER_COPY])
+def test_a_kill_before_the_copy_is_confirmed_sends_it_again(ground: Ground, point: Point) -> None:
+    """Fails when the watermark or the offset moves before the copy is confirmed."""
+    app = noting(ground.namespace, retry=BACK)
+    ground.make_topics(app)
+    junk = ground.send(payload=b"junk")
+    ground.send(1)
+    with child(ground, point) as process:
+        assert until_dead(process) == -signal.SIGKILL
+    assert ground.outcome(junk)[0] == "quarantine"  # type: ignore[index]
+    assert ground.watermark() == 0
+    assert ground.committed() in {None, 0}
+    with ground.processing(app):
+        ground.until_results(1, timeout=40)
+        copies = ground.stood(f"{ground.topic}.{GROUP}.quarantine", 1 if point is Point.BEFORE_COPY else 2)
+    assert {copy.value for copy in copies} == {b"junk"}
+    found = ground.rows("SELECT copy_offset FROM packhorse.quarantined_message")
+    assert found == [(len(copies) - 1,)]
+
+
+@pytest.mark.case("X-09")
+@pytest.mark.case("P-07")
+def test_sigterm_finishes_what_is_in_hand_and_commits_it(ground: Ground, tmp_path: Path) -> None:
+    """Fails when the stop does not wait for lanes, or leaves without a commit."""
+    slow = tmp_path / "slow"
+    slow.touch()
+    ground.make_topics(noting(ground.namespace))
+    ground.send(0)
+    with child(ground, SLOW=str(slow)) as process:
+        in_hand(ground)
+        ground.send(1)
+        process.send_signal(signal.SIGTERM)
+        slow.unlink()
+        assert until_dead(process) == 0
+    done = ground.results()
+    assert done in ([0], [0, 1])
+    assert ground.committed() == len(done)
+
+
+@pytest.mark.case("X-09")
+def test_a_second_signal_leaves_at_once_without_a_commit(ground: Ground, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    slow.touch()
+    ground.make_topics(noting(ground.namespace))
+    ground.send(0)
+    with child(ground, SLOW=str(slow)) as process:
+        in_hand(ground)
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout is not None
+        until_told(process, "stopping")
+        process.send_signal(signal.SIGTERM)
+        assert until_dead(process) == 128 + signal.SIGTERM
+    assert ground.results() == []
+    assert ground.watermark() == 0
+
+
+@pytest.mark.case("P-10")
+@pytest.mark.case("P-13")
+def test_a_frozen_owner_that_wakes_does_no_harm(ground: Ground, tmp_path: Path) -> None:
+    """The broker's session time-out passes, another member takes over, the first one wakes in its handler."""
+    slow = tmp_path / "slow"
+    slow.touch()
+    app = noting(ground.namespace)
+    ground.make_topics(app)
+    sent = ground.send(0)
+    with child(ground, SLOW=str(slow), PACKHORSE_PROCESSOR_IDLE_TRANSACTION_TIMEOUT="2") as process:
+        in_hand(ground)
+        os.kill(process.pid, signal.SIGSTOP)
+        with ground.processing(app):
+            ground.send(1)
+            ground.until_results(0, 1, timeout=60)
+            slow.unlink()
+            os.kill(process.pid, signal.SIGCONT)
+            ground.send(2)
+            ground.until_results(0, 1, 2, timeout=60)
+        ground.send(3)
+        ground.until_results(0, 1, 2, 3, timeout=60)
+        assert process.poll() is None
+    assert ground.outcome(sent)[0] == "done"  # type: ignore[index]
+    assert ground.rows("SELECT * FROM packhorse.failed_attempt") == []
+
+
+def in_hand(ground: Ground) -> None:
+    """Wait until the child's handler is in its transaction."""
+    query = (
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
+    )
+    eventually(lambda: ground.rows(query), what="the handler runs", timeout=30)
+
+
+def until_told(process: object, text: str) -> None:
+    """Wait until the child's log tells *text*."""
+    lines = process.stdout  # type: ignore[attr-defined]
+    eventually(lambda: text in lines.readline(), what=f"the log says {text}", timeout=30)

@@ -1,0 +1,79 @@
+"""
+A processor in a process of its own, to be killed: `python -m tests.support.processing_child NAMESPACE [POINT COUNT]`.
+
+At the COUNT-th time that it comes to POINT it kills itself with SIGKILL, in the middle of whatever runs. SLOW in the
+environment names a file: while it exists, the handler waits.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import PIPE, STDOUT, Popen
+from threading import Event
+from typing import Any
+
+from tests.support.processing import Ground, note, noted
+from tests.support.wait import eventually
+
+from packhorse.processor import Context, Processor, Retry
+from packhorse.processor.daemon import run
+from packhorse.processor.settings import ProcessorSettings
+from packhorse.processor.signals import Point
+
+GROUP = "noters"
+QUICK = {"PACKHORSE_PROCESSOR_COMMIT_INTERVAL": "0.05", "PACKHORSE_PROCESSOR_CONCURRENCY": "2"}
+
+
+@contextmanager
+def child(
+    ground: Ground, point: Point | None = None, count: int = 1, **environ: str
+) -> Iterator["Popen[str]"]:
+    """Run a child meanwhile; it is killed at the end of the block, if it still runs."""
+    at = [] if point is None else [point.value, str(count)]
+    process = Popen(
+        [sys.executable, "-m", "tests.support.processing_child", ground.namespace, *at],
+        env=os.environ | ground.environ | QUICK | environ,
+        stdout=PIPE,
+        stderr=STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until_dead(process: "Popen[str]", *, timeout: float = 30.0) -> int:
+    """Wait until the child has ended and return its status."""
+    eventually(lambda: process.poll() is not None, what="the child has ended", timeout=timeout)
+    return int(process.returncode)
+
+
+def main(namespace: str, point: str = "", count: str = "1") -> None:
+    """Run the child."""
+    left = [int(count)]
+
+    def kill(reached: Point) -> None:
+        if reached.value == point:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    app = Processor(GROUP)
+    slow = Path(os.environ["SLOW"]) if "SLOW" in os.environ else None
+
+    @app.handler(noted(namespace), retry=Retry(attempts=2, delays=["100ms"]))
+    def handle(message: Any, ctx: Context) -> None:
+        note(message, ctx)
+        while slow is not None and slow.exists():
+            Event().wait(0.02)
+
+    run(app, ProcessorSettings.load({}, environ=os.environ), signal=kill)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
