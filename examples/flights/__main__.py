@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
+import psycopg
 import typer
 
 from examples.flights import dataset
@@ -42,7 +43,7 @@ def demo(
         options = Options(flights=dataset.ROWS if every else flights, folder=folder.absolute(), keep=keep)
         with Screen() as screen:
             good = run(options, screen)
-    except PackhorseError as error:
+    except (PackhorseError, psycopg.Error) as error:
         sys.stderr.write(f"demo: {error}\n")
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
     except KeyboardInterrupt:

@@ -75,6 +75,7 @@ def run(options: Options, screen: Screen) -> bool:
     if not dataset.is_cached():
         screen.say("downloading the flights of 2013, 9 MB, once for this user")
     archive = dataset.fetch()
+    screen.say("reading the data")
     flights = _first(options.flights, archive)
     days = {flight.day for flight in flights}
     screen.say(f"{len(flights):,} flights read, {min(days)} to {max(days)}")
@@ -85,12 +86,15 @@ def run(options: Options, screen: Screen) -> bool:
         prepare(around, children)
         demo = undo.enter_context(Demo(around, children, screen, flights))
         demo.run()
+        screen.say("all is quiet; now everything is counted again, straight from the data")
         checks = demo.checks(archive)
         screen.table(checks)
         screen.rows(demo.measured)
         if options.keep:
             _invite(around, options.folder, screen)
-        return all(check.good for check in checks)
+    good = all(check.good for check in checks)
+    screen.lines("Everything adds up." if good else "Something differs: see above.")
+    return good
 
 
 def _first(count: int, archive: Path) -> list[Flight]:

@@ -74,10 +74,10 @@ class Screen:
         notes = {
             "written": "",
             "published": "",
-            "done": f"{standing.waiting} wait, {standing.quarantined} in quarantine, "
+            "finished": f"{standing.waiting} wait, {standing.quarantined} in quarantine, "
             f"{standing.duplicates} duplicates dropped",
         }
-        counts = {"written": written, "published": standing.published, "done": standing.finished}
+        counts = {"written": written, "published": standing.published, "finished": standing.finished}
         for name, count in counts.items():
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(name, total=total, note="")
@@ -85,7 +85,7 @@ class Screen:
         if not self._console.is_terminal and self.seconds - self._told_at >= _PLAIN_EVERY:
             self._told_at = self.seconds
             told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-            self.say(f"of {total:,} messages {told}; {notes['done']}")
+            self.say(f"of {total:,} messages {told}; {notes["finished"]}")
 
     def table(self, checks: Sequence[Check]) -> None:
         """Show what was checked, and the first differences of what is not as it must be."""

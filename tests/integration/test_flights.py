@@ -13,8 +13,10 @@ from examples.flights.flights import Flight, Zones, read_flights
 from examples.flights.messages import FlightArrived, FlightCancelled, FlightDeparted, FlightScheduled
 from examples.flights.operations import departed, publish_plan, record
 from examples.flights.recount import recount
-from examples.flights.timeline import in_order
+from examples.flights.timeline import in_order, plans
 from examples.flights.verify import check_figures, read_figures
+from examples.flights.writers import Writers
+from packhorse.core.errors import PackhorseError
 from packhorse.processor import Outcome
 from packhorse.testing import emitted, register_for_tests, run_handler
 
@@ -53,9 +55,8 @@ def test_each_event_has_its_aircraft_as_its_key(connection: psycopg.Connection[A
 
 def test_what_is_rolled_back_was_never_told(connection: psycopg.Connection[Any]) -> None:
     publish_plan(connection, FLIGHTS)
-    with pytest.raises(InterruptedError), connection.transaction():
-        record(connection, in_order(FLIGHTS))
-        raise InterruptedError
+    with pytest.raises(InterruptedError):
+        record_and_fail(connection)
     assert {type(event.message) for event in emitted(connection)} == {FlightScheduled}
     assert connection.execute("SELECT DISTINCT state FROM airline.flight").fetchall() == [("planned",)]
 
@@ -63,6 +64,23 @@ def test_what_is_rolled_back_was_never_told(connection: psycopg.Connection[Any])
 def test_a_flight_over_no_distance_is_refused(connection: psycopg.Connection[Any]) -> None:
     handled = run_handler(app, without_distance(FLIGHTS[0]), key="N1", connection=connection)
     assert (handled.outcome, handled.reason) == (Outcome.QUARANTINE, "no-distance")
+
+
+def test_writers_that_can_not_write_say_why_and_stop(database: str) -> None:
+    """The database lacks the demo's tables; fails when a writer's error is swallowed, or leaves the others waiting."""
+    writers = Writers(database, plans(FLIGHTS))
+    try:
+        with pytest.raises((psycopg.Error, PackhorseError)):
+            writers.start(in_order(FLIGHTS)).result(timeout=30)
+    finally:
+        writers.stop()
+    assert writers.written == 0
+
+
+def record_and_fail(connection: psycopg.Connection[Any]) -> None:
+    with connection.transaction():
+        record(connection, in_order(FLIGHTS))
+        raise InterruptedError
 
 
 def without_distance(flight: Flight) -> FlightDeparted:
