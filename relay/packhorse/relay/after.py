@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from packhorse.core.backoff import Backoff, delay_after
-from packhorse.relay.model import Batch, Policy
+from packhorse.relay.model import ID, Batch, Fault, Policy
 from packhorse.relay.state import State
 from packhorse.relay.steps import (
     Confirmed,
@@ -53,14 +53,11 @@ def apply(state: State, event: Event, *, now: float, policy: Policy, jitter: flo
             return _unconfirmed(state, now=now, policy=policy)
         case Refused():
             return _refused(state, event, now=now, pause=_pause(state, policy, jitter))
-        case SenderRenewed():
-            return replace(
-                state, broken=False, waiting=0, waiting_since=None, draining_since=None, sent=state.confirmed,
-                batch=None, full=False, probing=False, flushing_since=None,
-            )  # fmt: skip
+        case SenderRenewed(fault):
+            return _renewed(state, fault, now=now, policy=policy, pause=_pause(state, policy, jitter))
         case Saved():
             return replace(
-                state, saved=state.confirmed, unsaved=0, failures=0 if state.fault is None else state.failures,
+                state, saved=state.confirmed, unsaved=0, failures=state.failures if state.trouble else 0,
                 save_at=now + max(state.save_pause, policy.save), idle_save_at=now + policy.idle_save,
             )  # fmt: skip
         case TroubleRecorded():
@@ -86,7 +83,7 @@ def _own(state: State, event: Owned) -> State:
     at = event.position
     return replace(
         state, owned=True, deadline=event.deadline, saved=at, confirmed=at, sent=at, unsaved=0, batch=None,
-        full=False, probing=False, flushing_since=None, told=event.trouble,
+        full=False, flushing_since=None, told=event.trouble,
     )  # fmt: skip
 
 
@@ -103,12 +100,12 @@ def _fetched(state: State, batch: Batch, *, now: float, policy: Policy) -> State
     if not batch.rows:
         at = batch.end(0)
         busy = now < state.busy_until
-        return replace(
+        state = replace(
             state, sent=at, confirmed=state.confirmed if state.waiting else at,
-            poll_at=now + (policy.poll if busy else policy.idle_poll), fault=None,
-            trouble=None if state.fault is not None else state.trouble,
+            poll_at=now + (policy.poll if busy else policy.idle_poll),
             failures=state.failures if state.unsaved or state.waiting else 0,
         )  # fmt: skip
+        return state if state.waiting else _healed(state)
     eager = not batch.complete or 2 * len(batch.rows) >= policy.batch_rows
     return replace(
         state, batch=batch, busy_until=now + policy.idle_after, poll_at=now if eager else now + policy.poll,
@@ -126,24 +123,31 @@ def _sent(state: State, count: int, *, now: float) -> State:
     batch = state.batch
     if batch is None:
         return state
+    if count and state.fault is not None and batch.rows[0][ID] == state.fault.id and state.piece is None:
+        state = _healed(state)
     whole = count == len(batch.rows)
     return replace(
         state, sent=batch.end(count), waiting=state.waiting + count, batch=None if whole else batch.after(count),
-        full=not whole and state.fault is None,
-        waiting_since=now if state.waiting_since is None else state.waiting_since,
+        full=not whole, waiting_since=now if state.waiting_since is None else state.waiting_since,
     )  # fmt: skip
+
+
+def _healed(state: State) -> State:
+    return replace(state, fault=None, piece=None, trouble=None)
 
 
 def _confirmed(state: State, *, now: float, policy: Policy) -> State:
     drained = 0.0 if state.draining_since is None else now - state.draining_since
     pause = min(drained * (1 / policy.drain_share - 1), LONGEST_SAVE_PAUSE)
-    healed = state.probing or state.fault is None
-    return replace(
-        state, confirmed=state.sent, unsaved=state.unsaved + state.waiting if state.sent != state.confirmed else 0,
-        waiting=0, waiting_since=None, draining_since=None, full=False, save_pause=pause, probing=False,
-        fault=None if healed else state.fault, trouble=None if healed else state.trouble,
-        failures=0 if healed else state.failures,
+    moved = state.sent != state.confirmed
+    state = replace(
+        state, confirmed=state.sent, unsaved=state.unsaved + state.waiting if moved else 0, waiting=0,
+        waiting_since=None, draining_since=None, full=False, save_pause=pause,
     )  # fmt: skip
+    if state.piece is None:
+        return state if state.fault is not None else _healed(state)
+    larger = 2 * state.piece
+    return _healed(state) if larger > policy.batch_rows else replace(state, piece=larger, failures=0)
 
 
 def _unconfirmed(state: State, *, now: float, policy: Policy) -> State:
@@ -153,13 +157,41 @@ def _unconfirmed(state: State, *, now: float, policy: Policy) -> State:
 
 
 def _refused(state: State, event: Refused, *, now: float, pause: float) -> State:
-    """Stop sending behind the row; what the client took before it stays on its way unless the client is broken."""
+    """
+    Stop sending behind the row.
+
+    A row that was looked at and not handed over is at fault for certain: what stands before it is confirmed and saved
+    first, then it is tried again. After a failed report the client is made anew, and then told what failed.
+    """
     state = _sent(state, event.sent, now=now) if event.sent else state
-    fault = event.fault or state.fault
+    if event.broken:
+        return replace(state, broken=True, full=False)
     return replace(
-        state, fault=fault, probing=False, broken=state.broken or event.broken, full=False, send_at=now + pause,
-        failures=state.failures + 1, trouble=str(fault) if fault is not None else event.reason,
+        state, fault=event.fault, full=False, send_at=now + pause, failures=state.failures + 1,
+        trouble=str(event.fault) if event.fault is not None else event.reason,
     )  # fmt: skip
+
+
+def _renewed(state: State, fault: Fault | None, *, now: float, policy: Policy, pause: float) -> State:
+    """
+    Begin behind what was confirmed, with fewer rows at a time.
+
+    The broker refuses whole requests, so that the first row reported need not be the one at fault. Half as many rows go
+    next, and half of that, until one row alone is refused; that one is tried with growing pauses.
+    """
+    outstanding, piece = state.waiting, state.piece
+    state = replace(
+        state, broken=False, waiting=0, waiting_since=None, draining_since=None, sent=state.confirmed, batch=None,
+        full=False, flushing_since=None, poll_at=now,
+    )  # fmt: skip
+    if not outstanding and fault is None:
+        return state
+    if fault is None or piece == 1:
+        text = "the Kafka client was made anew" if fault is None else str(fault)
+        return replace(state, fault=fault, trouble=text, failures=state.failures + 1, send_at=now + pause)
+    smaller = max(1, min(outstanding, piece or policy.batch_rows) // 2)
+    text = f"the broker refuses rows for topic {fault.topic} ({fault.reason}); looking for the one at fault"
+    return replace(state, fault=fault, trouble=text, piece=smaller, send_at=now + policy.retry_first)
 
 
 def _database_failed(state: State, event: DatabaseFailed, *, now: float, pause: float) -> State:

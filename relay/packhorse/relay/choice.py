@@ -1,6 +1,6 @@
 """What the relay does next: `choose(state) -> command`."""
 
-from packhorse.relay.model import ID, Batch, Policy, Position
+from packhorse.relay.model import Batch, Policy, Position
 from packhorse.relay.state import State
 from packhorse.relay.steps import (
     Command,
@@ -38,7 +38,7 @@ def _settle(state: State, *, now: float, policy: Policy) -> Command | None:
     if state.trouble != state.told and now >= state.database_at:
         return RecordTrouble(state.trouble)
     due = now >= state.save_at or state.fault is not None
-    if state.waiting and (due or state.full):
+    if state.waiting and (due or state.full or state.piece is not None):
         return Confirm(policy.confirm_slice)
     moved = state.confirmed != state.saved and not state.waiting
     if moved and ((state.unsaved and due) or now >= state.idle_save_at):
@@ -77,12 +77,10 @@ def _flush(state: State, until: str, *, now: float, policy: Policy) -> Command:
 
 
 def _send(state: State, batch: Batch, *, now: float) -> Command:
-    """Send the batch; with a failed row in it, only what stands before it, then that row alone."""
-    rows = batch.rows
-    if state.fault is None:
-        return Send(rows, ahead=batch.end(len(rows)) if state.poll_at <= now else None)
-    place = next((n for n, row in enumerate(rows) if row[ID] == state.fault.id), len(rows))
-    return Send(rows[: place or 1], ahead=None)
+    """Send the batch, or a piece of it while a row is looked for that the broker refuses."""
+    rows = batch.rows if state.piece is None else batch.rows[: state.piece]
+    eager = state.poll_at <= now and state.piece is None
+    return Send(rows, ahead=batch.end(len(rows)) if eager else None)
 
 
 def _stop(state: State, stop_by: float, *, now: float, policy: Policy) -> Command:

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from packhorse.relay import after, choice
-from packhorse.relay.model import ID, Policy
+from packhorse.relay.model import Policy
 from packhorse.relay.state import State
-from packhorse.relay.steps import Command, Confirm, Event, Send
+from packhorse.relay.steps import Command, Confirm, Event
 
 
 def decide(
@@ -28,9 +28,6 @@ def decide(
     if state.owned and now >= state.deadline:
         state = after.lose(state, now=now, policy=policy)
     command = choice.choose(state, now=now, policy=policy)
-    match command:
-        case Confirm() if state.draining_since is None:
-            state = replace(state, draining_since=now)
-        case Send(rows=rows) if state.fault is not None and rows[0][ID] == state.fault.id:
-            state = replace(state, probing=True)
+    if isinstance(command, Confirm) and state.draining_since is None:
+        state = replace(state, draining_since=now)
     return state, command

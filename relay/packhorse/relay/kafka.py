@@ -264,16 +264,18 @@ class KafkaBroker:
         self._halted = True
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
 
-    def renew(self, patience: float) -> None:
+    def renew(self, patience: float) -> Failed | None:
         until = self._clock.monotonic() + patience
         self._producer.purge(in_queue=True, in_flight=False, blocking=True)
         while len(self._producer) and self._clock.monotonic() < until:
             self._poll(0.1)
+        failed = self.failed()
         self.close()
         self._reports, self._fatal = None, None
         self._handed.clear()
         self._halted = False
         self._producer = self._made()
+        return failed
 
     def close(self) -> None:
         self.halt()

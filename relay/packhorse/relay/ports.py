@@ -85,7 +85,8 @@ class Failed:
     A row that was handed over was refused, or the client is beyond use; what stands behind it may not have arrived.
 
     Attributes:
-        fault: The first such row in the order of handing over; None when no row is to blame.
+        fault: The first such row in the order of handing over, of those that the broker refused together; None when no
+            row is to blame.
         reason: What the client says.
     """
 
@@ -116,8 +117,8 @@ class Broker(Protocol):
     def halt(self) -> None:
         """Drop what has not left yet; may be called from any thread."""
 
-    def renew(self, patience: float) -> None:
-        """Await reports up to *patience* seconds, drop the rest, close the client and make it anew."""
+    def renew(self, patience: float) -> Failed | None:
+        """Await reports up to *patience* seconds, drop the rest, make the client anew; return what had failed."""
 
     def close(self) -> None:
         """Drop everything and close; never blocks for long."""

@@ -170,7 +170,7 @@ class Relay:
             return m.Refused(None, str(error), broken=False)
         self._probe.reached("sent")
         if (failed := self._broker.failed()) is not None:
-            return m.Refused(failed.fault, failed.reason, broken=True, sent=handed.count)
+            return m.Refused(None, failed.reason, broken=True, sent=handed.count)
         if handed.fault is not None:
             return m.Refused(handed.fault, handed.fault.reason, broken=False, sent=handed.count)
         return m.Sent(handed.count)
@@ -190,15 +190,16 @@ class Relay:
     def _confirm(self, command: m.Confirm) -> m.Event:
         confirmed = self._broker.confirmed(command.patience)
         if (failed := self._broker.failed()) is not None:
-            return m.Refused(failed.fault, failed.reason, broken=True)
+            return m.Refused(None, failed.reason, broken=True)
         if not confirmed:
             return m.Unconfirmed()
         self._probe.reached("confirmed")
         return m.Confirmed()
 
     def _renew_sender(self, command: m.RenewSender) -> m.Event:
-        self._broker.renew(0.0 if command.at_once else AWAIT_REPORTS)
-        return m.SenderRenewed()
+        failed = self._broker.renew(0.0 if command.at_once else AWAIT_REPORTS)
+        _log.warning("the Kafka client was made anew", reason=None if failed is None else failed.reason)
+        return m.SenderRenewed(None if failed is None or command.at_once else failed.fault)
 
     def _save(self, command: m.Save) -> m.Event:
         assert self._token is not None

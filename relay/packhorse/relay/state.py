@@ -18,8 +18,8 @@ class State:
         unsaved: Rows confirmed since the last save.
         batch: Rows read and not yet sent.
         full: The client had no room for the whole batch.
-        fault: A row that failed; rows before it go alone, then it goes alone.
-        probing: The failed row is on its way again.
+        fault: A row that can't be sent, or the first one of those that the broker refused together.
+        piece: So many rows go at a time, while the one is looked for that the broker refuses; None: whole batches.
         broken: The client must be made anew.
         trouble, told: What is wrong, and what the table says about it.
     """
@@ -34,7 +34,7 @@ class State:
     batch: Batch | None = None
     full: bool = False
     fault: Fault | None = None
-    probing: bool = False
+    piece: int | None = None
     broken: bool = False
     trouble: str | None = None
     told: str | None = None

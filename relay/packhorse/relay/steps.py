@@ -82,7 +82,13 @@ class Unconfirmed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A row can't be sent, or its report says that it failed; `sent` rows of the batch in hand went before it."""
+    """
+    Sending stopped; `sent` rows of the batch in hand went before.
+
+    Attributes:
+        fault: The row that can't be sent; it was not handed over. None: no row is to blame.
+        broken: A report said that rows failed, or the client is beyond use.
+    """
 
     fault: Fault | None
     reason: str
@@ -92,7 +98,9 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class SenderRenewed:
-    """The client was made anew; nothing is on its way any more."""
+    """The client was made anew; nothing is on its way any more. `fault` is the first row that a report said failed."""
+
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)

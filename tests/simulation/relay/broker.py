@@ -75,14 +75,16 @@ class SimBroker:
         self._leave_under_way()
         self._halted = True
 
-    def renew(self, patience: float) -> None:
+    def renew(self, patience: float) -> Failed | None:
         while patience > 0 and any(
             queue and not stuck for queue, stuck in zip(self._queues, self._stuck, strict=True)
         ):
             patience -= 1.0
             self.pause()
+        failed = self.failed()
         self._leave_under_way()
         self._new()
+        return failed
 
     def close(self) -> None:
         self._leave_under_way()
@@ -108,16 +110,20 @@ class SimBroker:
             queue.pop(0)
             self._stored[partition] -= 1
         elif not self._stuck[partition]:
-            row = queue[stored]
-            if row[ID] in self.topic.refused:
-                self._failed.append(row)
-                if self.overtake:
-                    queue.pop(stored)
-                else:
-                    self._stuck[partition] = True
-            else:
-                self.topic.log.append((row[AGGREGATEID], row[ID]))
-                self._stored[partition] += 1
+            self._request(partition, queue[stored : stored + self.random.randint(1, 3)])
+
+    def _request(self, partition: int, rows: list[Row]) -> None:
+        """Store the rows of one request, or none of them when one is refused."""
+        refused = [row for row in rows if row[ID] in self.topic.refused]
+        if not refused:
+            self.topic.log += [(row[AGGREGATEID], row[ID]) for row in rows]
+            self._stored[partition] += len(rows)
+        elif self.overtake:
+            self._failed += refused
+            self._queues[partition].remove(refused[0])
+        else:
+            self._failed += rows
+            self._stuck[partition] = True
 
     def arrive_late(self) -> None:
         """Store one row that was under way when its client ended; from the first refused one on, none is."""

@@ -8,9 +8,9 @@ from unittest.mock import patch
 from tests.simulation.relay.world import Process
 
 from packhorse.relay import after
-from packhorse.relay.model import Batch, Position
+from packhorse.relay.model import Batch, Fault, Policy, Position
 from packhorse.relay.state import State
-from packhorse.relay.steps import DatabaseFailed, Owned, Refused
+from packhorse.relay.steps import DatabaseFailed, Owned
 
 Plant = Callable[[Process], None]
 
@@ -89,13 +89,16 @@ def keep_memory_over_a_reconnect() -> Iterator[None]:
 
 @contextmanager
 def pass_over_a_refused_row() -> Iterator[None]:
-    refused = after._refused
+    """Go on behind the row once it alone was refused."""
+    renewed = after._renewed
 
-    def passed(state: State, event: Refused, *, now: float, pause: float) -> State:
-        state = refused(state, event, now=now, pause=pause)
-        return replace(state, confirmed=state.sent, fault=None, trouble=None)
+    def passed(state: State, fault: Fault | None, *, now: float, policy: Policy, pause: float) -> State:
+        behind = state.sent
+        alone = state.piece == 1
+        state = renewed(state, fault, now=now, policy=policy, pause=pause)
+        return replace(state, confirmed=behind, sent=behind) if alone else state
 
-    with patch.object(after, "_refused", passed):
+    with patch.object(after, "_renewed", passed):
         yield
 
 

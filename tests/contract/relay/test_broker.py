@@ -1,0 +1,169 @@
+"""One suite on the simulated client and on the real one: order, refusals, and what a halt does."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Protocol
+
+import pytest
+from tests.simulation.relay.broker import SimBroker, Topic
+from tests.support.topics import make_topic, records, set_limit, wait_for_limit
+from tests.support.wait import eventually
+
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.core.kafka_properties import merged
+from packhorse.local.settings import Endpoints
+from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
+from packhorse.relay.model import Row
+from packhorse.relay.ports import Broker, Failed
+
+LARGE = Random(1).randbytes(20_000)
+"""Nothing that compression makes small enough again."""
+
+
+def row(seq: int, key: str = "a", payload: bytes = b"x") -> Row:
+    return (
+        seq,
+        "orders",
+        key,
+        payload,
+        1_700_000_000_000 + seq,
+        str(SYSTEM_CHANCE.token()),
+        "t.T",
+        "1",
+        *[None] * 10,
+    )
+
+
+class World(Protocol):
+    """Topics, as a client and as a reader see them."""
+
+    broker: Broker
+
+    def refuse(self, row: Row) -> None:
+        """Let the broker refuse *row* from now on, without the client's knowing."""
+
+    def mend(self) -> None:
+        """Let the broker take what it refused."""
+
+    def arrived(self) -> list[str]:
+        """Return the ids on the topic of one key, in order."""
+
+
+class SimWorld:
+    def __init__(self) -> None:
+        self._topic = Topic()
+        self._broker = SimBroker(self._topic, Random(1), pause=self._steps)
+        self.broker: Broker = self._broker
+
+    def _steps(self) -> None:
+        if self._broker.busy():
+            self._broker.step()
+
+    def refuse(self, row: Row) -> None:
+        self._topic.refused.add(row[5])
+
+    def mend(self) -> None:
+        self._topic.refused.clear()
+
+    def arrived(self) -> list[str]:
+        return [name for _, name in self._topic.log]
+
+
+class RealWorld:
+    def __init__(self, bootstrap: str, namespace: str) -> None:
+        self._bootstrap = bootstrap
+        self._topic = f"{namespace}.orders"
+        make_topic(bootstrap, self._topic, partitions=1)
+        properties = merged(DEFAULTS, OURS, bootstrap_servers=bootstrap, sasl_password=None, part="relay")
+        self.client = KafkaBroker(properties, namespace=namespace, clock=SYSTEM_CLOCK)
+        self.broker: Broker = self.client
+
+    def refuse(self, row: Row) -> None:
+        """Lower the topic's limit once the client has asked for it."""
+        self.client.send([globals()["row"](0)])
+        confirmed(self.client)
+        set_limit(self._bootstrap, self._topic, 10_000)
+        wait_for_limit(self._bootstrap, self._topic, LARGE, refused=True)
+
+    def mend(self) -> None:
+        set_limit(self._bootstrap, self._topic, 1_000_000)
+        wait_for_limit(self._bootstrap, self._topic, LARGE, refused=False)
+
+    def arrived(self) -> list[str]:
+        return [record.id for record in records(self._bootstrap, self._topic) if record.key == b"k"]
+
+
+@pytest.fixture(params=["simulated", "real"])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    if request.param == "simulated":
+        yield SimWorld()
+        return
+    stack: Endpoints = request.getfixturevalue("stack")
+    real = RealWorld(stack.kafka_bootstrap, request.getfixturevalue("topic_prefix"))
+    yield real
+    real.client.close()
+
+
+def confirmed(broker: Broker) -> None:
+    eventually(lambda: broker.confirmed(0.1), what="the broker has confirmed every row")
+
+
+def failed(broker: Broker) -> Failed:
+    def there() -> Failed | None:
+        broker.confirmed(0.1)
+        return broker.failed()
+
+    found = eventually(there, what="a report of the failure")
+    assert found is not None
+    return found
+
+
+def test_rows_arrive_in_order_and_are_confirmed(world: World) -> None:
+    rows = [row(n, "k") for n in range(1, 6)]
+    assert world.broker.send(rows).count == 5
+    confirmed(world.broker)
+    assert world.broker.failed() is None
+    assert world.arrived() == [each[5] for each in rows]
+
+
+@pytest.mark.case("R-07")
+@pytest.mark.case("R-20")
+def test_behind_a_refused_row_nothing_arrives_and_the_row_is_named(world: World) -> None:
+    """Fails without enable.gapless.guarantee: rows 3 and 4 land before row 2."""
+    rows = [row(1, "k"), row(2, "k", LARGE), row(3, "k"), row(4, "k")]
+    world.refuse(rows[1])
+    world.broker.send(rows)
+    failed(world.broker)
+    assert not world.broker.confirmed(0.1)
+    found = world.broker.renew(2.0)
+    assert found is not None
+    assert found.fault is not None
+    assert found.fault.id in [rows[0][5], rows[1][5]], "the first row of the request that was refused"
+    assert world.arrived() in ([], [rows[0][5]])
+
+
+@pytest.mark.case("R-11")
+def test_after_the_repair_the_same_rows_arrive_in_order(world: World) -> None:
+    rows = [row(1, "k"), row(2, "k", LARGE), row(3, "k")]
+    world.refuse(rows[1])
+    world.broker.send(rows)
+    failed(world.broker)
+    world.broker.renew(2.0)
+    world.mend()
+    world.broker.send(rows)
+    confirmed(world.broker)
+    assert list(dict.fromkeys(world.arrived())) == [each[5] for each in rows]
+
+
+@pytest.mark.case("R-12")
+def test_a_halted_client_takes_nothing_until_it_is_made_anew(world: World) -> None:
+    """Fails when `halt` only empties the queue: a loop that is still sending would fill it again."""
+    world.broker.halt()
+    assert world.broker.send([row(1, "k"), row(2, "k")]).count < 2
+    assert world.broker.failed() is not None
+    assert not world.broker.confirmed(0.0)
+    world.broker.renew(0.0)
+    rows = [row(3, "k")]
+    world.broker.send(rows)
+    confirmed(world.broker)
+    assert world.arrived()[-1] == rows[0][5]
