@@ -16,6 +16,7 @@ from packhorse.relay.errors import StatementFailed
 from packhorse.relay.model import Policy, Position, Row
 from packhorse.relay.ports import Broker, Handed, Keeper, NoProbe, Outbox, Pace, Pending, Probe
 from packhorse.relay.state import State
+from packhorse.relay.tracing import sending
 
 _log = logs.logger("relay")
 AWAIT_REPORTS = 10.0
@@ -165,7 +166,8 @@ class Relay:
             limit = self._policy.batch_rows
             self._ahead = command.ahead, self._pace.begin(partial(self._outbox.fetch, command.ahead, limit))
         try:
-            handed = self._hand_over(command.rows)
+            with sending(self._telemetry, command.rows):
+                handed = self._hand_over(command.rows)
         except BrokerUnavailable as error:
             return m.Refused(None, str(error), broken=False)
         self._probe.reached("sent")
