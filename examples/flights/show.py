@@ -71,21 +71,22 @@ class Screen:
 
     def show(self, total: int, written: int, standing: Standing) -> None:
         """Show how far *total* messages are."""
-        notes = {
-            "written": "",
-            "published": "",
-            "finished": f"{standing.waiting} wait, {standing.quarantined} in quarantine, "
-            f"{standing.duplicates} duplicates dropped",
-        }
+        open_ones = (
+            f"{standing.waiting} wait, {standing.quarantined} in quarantine, "
+            f"{standing.duplicates} duplicates dropped"
+        )
+        notes = {"finished": open_ones}
         counts = {"written": written, "published": standing.published, "finished": standing.finished}
         for name, count in counts.items():
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(name, total=total, note="")
-            self._bars.update(self._tasks[name], completed=min(count, total), total=total, note=notes[name])
+            self._bars.update(
+                self._tasks[name], completed=min(count, total), total=total, note=notes.get(name, "")
+            )
         if not self._console.is_terminal and self.seconds - self._told_at >= _PLAIN_EVERY:
             self._told_at = self.seconds
             told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-            self.say(f"of {total:,} messages {told}; {notes["finished"]}")
+            self.say(f"of {total:,} messages {told}; {open_ones}")
 
     def table(self, checks: Sequence[Check]) -> None:
         """Show what was checked, and the first differences of what is not as it must be."""
