@@ -4,19 +4,18 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Protocol, TypeVar, cast
 
-import fastavro
-from fastavro._read_py import schemaless_reader as read_in_python
-
 from packhorse.core.errors import SchemaError, Undecodable
 from packhorse.core.message import TypedMessage
+from packhorse.schemas.binding import Classes
+from packhorse.schemas.bounds import check_bounded
 from packhorse.schemas.codec import codec_of
 from packhorse.schemas.framing import split
 from packhorse.schemas.mismatch import Unreadable
 from packhorse.schemas.parse import parse_schema
 from packhorse.schemas.resolution import Resolver
 from packhorse.schemas.scalars import Convert
-from packhorse.schemas.text import wire_schema
 from packhorse.schemas.tree import Schema
+from packhorse.schemas.wire import UNREADABLE, WireReader
 
 M = TypeVar("M", bound=TypedMessage)
 
@@ -39,10 +38,7 @@ class BodyReader:
     """Read Avro bodies of one writer's schema as the reader's values."""
 
     def __init__(self, writer: Schema, make: Convert | None) -> None:
-        self._wire: Any = fastavro.parse_schema(wire_schema(writer))
-        # The compiled reader follows any nesting until the process dies of its stack; the other one stops in time.
-        self._read = read_in_python if writer.is_recursive() else fastavro.schemaless_reader
-        self._named = writer.has_named_branches()
+        self._wire = WireReader(writer)
         self._make = make
 
     def read(self, body: bytes) -> Any:
@@ -54,8 +50,8 @@ class BodyReader:
         """
         buffer = BytesIO(body)
         try:
-            wire = self._read(buffer, self._wire, None, return_named_type=self._named)
-        except (EOFError, IndexError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+            wire = self._wire.read(buffer)
+        except UNREADABLE as error:
             raise Undecodable(
                 f"body of {len(body)} bytes is no Avro of its schema: {type(error).__name__} at byte {buffer.tell()}"
             ) from error
@@ -116,18 +112,30 @@ class Decoder:
         schema_id, body = split(payload)
         if schema_id not in self._plain:
             writer = _parsed(self._source.schema_of(schema_id), schema_id)
-            self._plain[schema_id] = (writer, BodyReader(writer, Resolver(writer, writer, None).root()))
+            self._plain[schema_id] = (writer, _body_reader(writer, writer, None, schema_id))
         writer, reader = self._plain[schema_id]
         return Plain(schema_id=schema_id, schema=writer, value=reader.read(body))
 
     def _reader(self, schema_id: int, cls: type[M]) -> BodyReader:
         codec = codec_of(cls)
         writer = _parsed(self._source.schema_of(schema_id), schema_id)
-        return BodyReader(writer, Resolver(writer, codec.schema, codec.classes).root())
+        return _body_reader(writer, codec.schema, codec.classes, schema_id)
 
 
 def _parsed(text: str, schema_id: int) -> Schema:
     try:
-        return parse_schema(text)
+        schema = parse_schema(text)
     except SchemaError as error:
         raise Undecodable(f"schema {schema_id} is no Avro schema: {error}") from error
+    try:
+        check_bounded(schema)
+    except SchemaError as error:
+        raise Undecodable(f"schema {schema_id} is not read: {error}") from error
+    return schema
+
+
+def _body_reader(writer: Schema, reader: Schema, classes: Classes | None, schema_id: int) -> BodyReader:
+    try:
+        return BodyReader(writer, Resolver(writer, reader, classes).root())
+    except RecursionError as error:
+        raise Undecodable(f"schema {schema_id} nests types deeper than can be read") from error

@@ -16,6 +16,7 @@ from typing import Any, Final
 from packhorse.core.errors import SchemaError, SettingsError
 from packhorse.core.message import MessageType
 from packhorse.core.naming import checked_topic
+from packhorse.schemas.bounds import check_bounded
 from packhorse.schemas.defaults import default_of
 from packhorse.schemas.parse import parse_schema
 from packhorse.schemas.text import fingerprint, resolved_text
@@ -232,6 +233,7 @@ def _check(subject: str, schema: Schema) -> None:
             checked_topic(topic)
         except SettingsError as error:
             raise SchemaError(str(error)) from None
+    check_bounded(schema)
     for record in _records(schema):
         for one in record.fields:
             if not isinstance(one.default, Absent):

@@ -39,6 +39,8 @@ _LOGICAL_BASES: Final[Mapping[str, frozenset[str]]] = {
     "local-timestamp-micros": frozenset({"long"}),
 }
 _UUID_BYTES = 16
+MAX_PRECISION: Final = 1_000
+"""Digits of a decimal; no database keeps more, and the time to read one grows with their square."""
 
 Find: TypeAlias = Callable[[str], Schema | None]
 """Return the schema that defines a full name, or None."""
@@ -63,7 +65,10 @@ def parse_schema(text: str, *, find: Find | None = None, strict: bool = False) -
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"schema is no JSON: {error}") from None
     parser = _Parser(find=find or _nowhere, strict=strict)
-    root = parser.node(raw, namespace="", path="")
+    try:
+        root = parser.node(raw, namespace="", path="")
+    except RecursionError:
+        raise SchemaError("schema nests types deeper than can be read") from None
     return Schema(root=root, names=parser.names)
 
 
@@ -257,8 +262,8 @@ class _Parser:
 
 
 def _decimal_fault(precision: Any, scale: Any, size: int | None) -> str | None:
-    if not isinstance(precision, int) or isinstance(precision, bool) or precision < 1:
-        return f"precision {_shown(precision)}; at least 1 digit is needed"
+    if not isinstance(precision, int) or isinstance(precision, bool) or not 1 <= precision <= MAX_PRECISION:
+        return f"precision {_shown(precision)}; 1 to {MAX_PRECISION} digits are allowed"
     if not isinstance(scale, int) or isinstance(scale, bool) or not 0 <= scale <= precision:
         return f"scale {_shown(scale)}; 0 to the precision of {precision} is allowed"
     if size is not None and 10**precision > 2 ** (8 * size - 1):

@@ -138,7 +138,11 @@ class Decimals:
         return unscaled.to_bytes(self._size or (unscaled.bit_length() + 8) // 8, signed=True)
 
     def make(self, wire: bytes) -> Decimal:
-        return Decimal(int.from_bytes(wire, signed=True)).scaleb(-self._scale, _EXACT)
+        unscaled = int.from_bytes(wire, signed=True)
+        # Looked at before Decimal(): of a million bytes it would take minutes.
+        if not -self._limit < unscaled < self._limit:
+            raise Unreadable(f"a decimal of more than {self._precision} digits")
+        return Decimal(unscaled).scaleb(-self._scale, _EXACT)
 
 
 def make_uuid(wire: str) -> UUID:

@@ -119,7 +119,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({SUBJECT: record(("a", {"type": "string", "logicalType": "uuid"}, "x"))}, "a text that is no UUID"),
     (
         {SUBJECT: record(("a", {"type": "bytes", "logicalType": "decimal", "precision": 2}, "\u0001\u0000"))},
-        "at most 2 digits",
+        "a decimal of more than 2 digits",
     ),
     ({SUBJECT: record(("a", record(("b", "int"), name="In"), {}))}, "field b of test.In is missing"),
     ({SUBJECT: record(("a", record(("b", "int"), name="In"), {"b": 1, "c": 2}))}, "test.In has no field c"),
