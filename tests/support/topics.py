@@ -95,8 +95,10 @@ def records(bootstrap: str, topic: str) -> list[Record]:
         found: list[Record] = []
         open_ = set(partitions)
         while open_:
-            message = eventually(lambda: consumer.poll(0.5), what=f"{topic} can be read", timeout=20)
-            _take(message, found, open_)
+            for message in eventually(
+                lambda: consumer.consume(500, 0.5), what=f"{topic} can be read", timeout=20
+            ):
+                _take(message, found, open_)
     return sorted(found)
 
 

@@ -228,7 +228,7 @@ class Relay:
         self._broker.halt()
         self._keeper.drop()
         self._token = None
-        _log.error("somebody else owns the shard; nothing more is sent", what=what)
+        _log.error(f"{what}: somebody else owns the shard")
         return m.OwnerChanged()
 
     def _wait(self, command: m.Wait) -> m.Event:
@@ -246,6 +246,7 @@ class Relay:
         if after.owned != before.owned:
             self._telemetry.record(Metric.RELAY_OWNER, int(after.owned))
             if not after.owned:
+                _log.warning("this process no longer owns the shard; nothing more is sent")
                 self._token = None
                 self._keeper.drop()
         if after.trouble != before.trouble:
