@@ -4,6 +4,8 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 from avro.errors import AvroException
@@ -12,13 +14,18 @@ from avro.schema import make_avsc_object
 
 from packhorse.schemas.direction import Direction
 from packhorse.schemas.folder import Folder, Version
+from packhorse.schemas.marks import lost_marks
 from packhorse.schemas.resolution import Resolver
+from packhorse.schemas.tree import PERSONAL
+
+MARK_LOST: Final = "personal-mark"
+"""The rule that a field stays marked as personal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """
-    One thing that keeps *reader* from reading what *writer* wrote; both are versions of *subject*.
+    One thing that keeps *reader* from reading what *writer* wrote, or from hiding it; both are versions of *subject*.
 
     Attributes:
         path: The field, dotted from the record; empty for the record itself.
@@ -33,6 +40,8 @@ class Finding:
     text: str
 
     def __str__(self) -> str:
+        if self.rule == MARK_LOST:
+            return f"{self.subject}: v{self.reader}: {self.path}: {self.text} (rule {self.rule})"
         return (
             f"{self.subject}: v{self.reader} can't read what v{self.writer} wrote: "
             f"{self.path or 'the record'}: {self.text} (rule {self.rule})"
@@ -40,14 +49,33 @@ class Finding:
 
 
 def check(folder: Folder, direction: Direction = Direction.BACKWARD) -> list[Finding]:
-    """Return what breaks compatibility in *folder*, by subject, version and place; empty when nothing does."""
+    """
+    Return what breaks compatibility in *folder*, by subject, version and place; empty when nothing does.
+
+    A mark of personal data that is lost from one version to the next is told whatever the direction.
+    """
     found: list[Finding] = []
     for versions in folder.subjects().values():
         for newer in versions:
             for older in versions[: newer.version - 1]:
                 for reader, writer in _pairs(older, newer, direction):
                     found.extend(between(reader, writer))
+        for older, newer in pairwise(versions):
+            found.extend(_lost_marks(older, newer))
     return found
+
+
+def _lost_marks(older: Version, newer: Version) -> Iterator[Finding]:
+    text = f'v{older.version} marks it as personal; keep "{PERSONAL}": true, or write false where it holds no such data any more'
+    for path in lost_marks(older.schema, newer.schema):
+        yield Finding(
+            subject=newer.subject,
+            reader=newer.version,
+            writer=older.version,
+            path=path,
+            rule=MARK_LOST,
+            text=text,
+        )
 
 
 def _pairs(older: Version, newer: Version, direction: Direction) -> Iterator[tuple[Version, Version]]:

@@ -236,6 +236,7 @@ class _Parser:
             aliases=_texts(raw.get("aliases", []), f"{path}.aliases"),
             doc=_doc(raw),
             personal=personal,
+            unmarked=PERSONAL in raw and not personal,
         )
 
     def _logical(

@@ -13,6 +13,7 @@ from packhorse.core.errors import SchemaError
 from packhorse.schemas.answers import Registered, RegistryReference
 from packhorse.schemas.folder import Folder, Version
 from packhorse.schemas.parse import parse_schema
+from packhorse.schemas.redaction import personal_paths
 from packhorse.schemas.text import fingerprint, wire_text
 
 
@@ -125,6 +126,11 @@ def _checked(version: Version, schema_id: int, registry: RegistryPort) -> str:
         raise SchemaError(
             f"{version.subject} v{version.version}: the registry gave id {schema_id}, under which it keeps another schema; "
             "look at that subject in the registry"
+        )
+    if shown := sorted(set(personal_paths(version.schema)) - set(personal_paths(parse_schema(stored)))):
+        raise SchemaError(
+            f"{version.subject} v{version.version}: the registry gave id {schema_id}, whose text does not mark {shown[0]} as "
+            "personal, so screens would show it; let the version differ in more than the mark, by a field with a default say"
         )
     if fingerprint(stored) != version.fingerprint:
         return "the registry keeps an earlier text with the same bytes; other readers see that one"

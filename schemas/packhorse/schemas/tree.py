@@ -92,6 +92,7 @@ class Field:
     Attributes:
         default: JSON value that a reader takes when the writer had no such field; ABSENT when it has none.
         personal: True when the value must not be shown to anybody without the right to see it.
+        unmarked: True when the schema says itself that the field is not personal.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Field:
     aliases: tuple[str, ...] = ()
     doc: str = ""
     personal: bool = False
+    unmarked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

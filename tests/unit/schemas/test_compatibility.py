@@ -273,3 +273,64 @@ def test_what_the_check_allows_is_read(old: Any, new: Any, data: st.DataObject) 
         buffer, fastavro.parse_schema(wire_schema(writer)), data.draw(messages(writer))
     )
     BodyReader(writer, make).read(buffer.getvalue())
+
+
+PERSONAL = {"name": "a", "type": "string", "packhorse.personal": True}
+OPEN = {"name": "a", "type": "string"}
+UNMARKED = {**OPEN, "packhorse.personal": False}
+
+
+def person(field: Any) -> dict[str, Any]:
+    return record(field, name="Person")
+
+
+LOST: list[tuple[str, Any, Any, str]] = [
+    ("the mark is left out", record(PERSONAL), record(OPEN), "a"),
+    ("the field is renamed", record(PERSONAL), record({**OPEN, "name": "b", "aliases": ["a"]}), "b"),
+    ("in a record", record(("p", person(PERSONAL))), record(("p", person(OPEN))), "p.a"),
+    (
+        "in a list that becomes optional",
+        record(("p", {"type": "array", "items": person(PERSONAL)})),
+        record(("p", ["null", {"type": "array", "items": person(OPEN)}])),
+        "p[].a",
+    ),
+    (
+        "in a record that holds itself",
+        record(PERSONAL, ("more", ["null", "Made"])),
+        record(OPEN, ("more", ["null", "Made"])),
+        "a",
+    ),
+]
+
+
+@pytest.mark.case("X-07")
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize(("old", "new", "path"), [case[1:] for case in LOST], ids=[case[0] for case in LOST])
+def test_a_mark_of_personal_data_is_not_lost_by_mistake(
+    tmp_path: Path, old: Any, new: Any, path: str, direction: Direction
+) -> None:
+    """Fails when `check` looks only at what can be read: a field would be shown from its next version on."""
+    found = [one for one in findings(tmp_path, old, new, direction=direction) if one.rule == "personal-mark"]
+    assert [(one.path, one.rule) for one in found] == [(path, "personal-mark")]
+    assert "v1 marks it as personal" in str(found[0])
+    assert "can't read" not in str(found[0])
+
+
+KEPT: list[tuple[str, list[Any]]] = [
+    ("the mark is there", [record(PERSONAL), record(PERSONAL)]),
+    ("it was taken away on purpose", [record(PERSONAL), record(UNMARKED)]),
+    ("and not said again in the next version", [record(PERSONAL), record(UNMARKED), record(OPEN)]),
+    ("the field is gone", [record(PERSONAL, ("b", "int")), record(("b", "int"))]),
+    (
+        "the record around it is marked",
+        [
+            record(("p", person(PERSONAL))),
+            record({"name": "p", "type": person(OPEN), "packhorse.personal": True}),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("versions", [case[1] for case in KEPT], ids=[case[0] for case in KEPT])
+def test_a_mark_may_go_on_purpose(tmp_path: Path, versions: list[Any]) -> None:
+    assert findings(tmp_path, *versions) == []

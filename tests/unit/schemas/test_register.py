@@ -140,14 +140,26 @@ def test_a_registry_that_was_built_anew_gives_new_ids_and_that_is_told() -> None
 
 
 def test_versions_that_write_the_same_bytes_may_share_an_id_and_that_is_told(tmp_path: Path) -> None:
-    """Some registries answer the old id for a schema that only adds a mark or a default."""
-    marked = record({"name": "a", "type": "string", "packhorse.personal": True})
-    folder = folder_of(tmp_path, record(("a", "string")), marked)
+    """Some registries answer the old id for a schema that only adds a default."""
+    folder = folder_of(tmp_path, record(("a", "string")), record(("a", "string", "none")))
     table = MemoryTable()
     outcomes = registering(folder, MemoryRegistry(lenient=True), table)
     assert [one.schema_id for one in outcomes] == [101, 101]
     assert "earlier text with the same bytes" in outcomes[1].note
     assert len({row.fingerprint for row in table.kept.values()}) == 2
+
+
+@pytest.mark.case("X-07")
+def test_a_mark_that_the_registry_does_not_keep_is_refused(tmp_path: Path) -> None:
+    """Screens mask by the registry's text: fails when an id is taken under which that field would be shown."""
+    marked = record({"name": "a", "type": "string", "packhorse.personal": True})
+    folder = folder_of(tmp_path, record(("a", "string")), marked)
+    table = MemoryTable()
+    with pytest.raises(
+        SchemaError, match="v2: the registry gave id 101, whose text does not mark a as personal"
+    ):
+        registering(folder, MemoryRegistry(lenient=True), table)
+    assert [version for _, version in table.kept] == [1]
 
 
 def test_an_id_of_another_schema_is_refused(tmp_path: Path) -> None:
