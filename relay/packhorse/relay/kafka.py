@@ -52,7 +52,7 @@ DEFAULTS: Mapping[str, Property] = {
 """What a user may set otherwise."""
 
 _ROOM = 0.1
-_ASK_WITHIN = 10.0
+_ASK_WITHIN = 5.0
 _OVERHEAD = 512
 """Bytes of a record and its batch beside key, value and texts of headers, at most."""
 _LARGEST_HEADERS = 64 * 1024
@@ -92,7 +92,7 @@ def _refusal(topic: str, error: KafkaError) -> PackhorseError:
         return NotReady("the topic does not exist; make it with `packhorse topics apply`")
     if error.code() in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}:
         return NotReady("the relay may not use the topic; grant it Describe, DescribeConfigs and Write")
-    return BrokerUnavailable(f"limits of topic {topic}: {error.str()}")
+    return BrokerUnavailable(f"the broker does not say the limits of topic {topic}: {error.str()}")
 
 
 class KafkaBroker:
@@ -134,7 +134,7 @@ class KafkaBroker:
         try:
             there = self._admin.list_topics(timeout=_ASK_WITHIN).topics
         except KafkaException as error:
-            raise BrokerUnavailable(f"the list of topics: {error.args[0].str()}") from error
+            raise BrokerUnavailable(f"the broker does not list its topics: {error.args[0].str()}") from error
         return [topic for topic in topics if topic not in there]
 
     def send(self, rows: Sequence[Row]) -> Handed:
@@ -206,7 +206,9 @@ class KafkaBroker:
         except KafkaException as error:
             raise _refusal(name, error.args[0]) from error
         except TimeoutError as error:
-            raise BrokerUnavailable(f"limits of topic {name}: no answer within {_ASK_WITHIN:g} s") from error
+            raise BrokerUnavailable(
+                f"the broker does not say the limits of topic {name} within {_ASK_WITHIN:g} s"
+            ) from error
         return _Topic(name, int(found["max.message.bytes"].value))
 
     def _report(self, error: KafkaError | None, message: Message) -> None:

@@ -74,7 +74,8 @@ class RealWorld:
         self._bootstrap = bootstrap
         self._topic = f"{namespace}.orders"
         make_topic(bootstrap, self._topic, partitions=1)
-        properties = merged(DEFAULTS, OURS, bootstrap_servers=bootstrap, sasl_password=None, part="relay")
+        apart = {**DEFAULTS, "batch.num.messages": 1, "linger.ms": 0}  # each row in a request of its own
+        properties = merged(apart, OURS, bootstrap_servers=bootstrap, sasl_password=None, part="relay")
         self.client = KafkaBroker(properties, namespace=namespace, clock=SYSTEM_CLOCK)
         self.broker: Broker = self.client
 
