@@ -219,7 +219,11 @@ def connected(url: str, *, timeout: float) -> Iterator[psycopg.Connection[Any]]:
     """
     try:
         connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=max(2, int(timeout)), application_name="packhorse console"
+            url,
+            autocommit=True,
+            prepare_threshold=None,  # a pooler that lends servers by the transaction would lose what is prepared
+            connect_timeout=max(2, int(timeout)),
+            application_name="packhorse console",
         )
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -23,6 +24,10 @@ from packhorse.producer.partitions import Day, days_from
 LOCK_CLASS = 1346454348
 TRIES = 10
 
+OLDEST_SERVER = 15
+DAY_NAME = re.compile(r"outbox_(\d{8})")
+
+SERVER_VERSION = "SHOW server_version_num"
 LOCK_SCHEMA = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
 SCHEMA_EXISTS = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)"
 GIVE_WAY = "SET LOCAL lock_timeout = '1s'"
@@ -36,6 +41,7 @@ ANY_DEFAULT_ROW = 'SELECT EXISTS (SELECT FROM "{schema}".outbox_default)'
 def run_migrations(url: str, schema: str) -> None:
     """Run what is pending, in one transaction, one caller at a time; make the database schema if it is missing."""
     with _engine(url) as engine, _translated(schema, url), engine.begin() as connection:
+        _check_server(int(connection.exec_driver_sql(SERVER_VERSION).scalar_one()))
         connection.exec_driver_sql(LOCK_SCHEMA, (LOCK_CLASS, schema))
         # asked first: CREATE SCHEMA IF NOT EXISTS wants the right to create one even where nothing is to do
         if not connection.exec_driver_sql(SCHEMA_EXISTS, (schema,)).scalar_one():
@@ -45,9 +51,16 @@ def run_migrations(url: str, schema: str) -> None:
             command.upgrade(_config(schema, connection=connection), "head")
 
 
+def _check_server(version: int) -> None:
+    if (major := version // 10_000) < OLDEST_SERVER:
+        raise NotReady(
+            f"the server is Postgres {major}; {OLDEST_SERVER} or later is needed, nothing was changed"
+        )
+
+
 def make_partitions(url: str, schema: str, days_ahead: int) -> None:
     """Make the missing day partitions; a day whose rows already lie in the default partition is left there."""
-    with _translated(schema, url), psycopg.connect(url) as connection:
+    with _translated(schema, url), _connected(url) as connection:
         today: date = _one(connection, TODAY)
         made = _attached(connection, schema)
         missing = [day for day in days_from(today, days_ahead) if day.name not in made]
@@ -96,7 +109,7 @@ def read_status(url: str, schema: str) -> MigrationStatus:
         )
     newer = current is not None and current not in revisions
     known = revisions.index(current) + 1 if current is not None and not newer else 0
-    days = sorted(name.removeprefix("outbox_") for name in names if name != "outbox_default")
+    days = sorted(match[1] for name in names if (match := DAY_NAME.fullmatch(name)))
     return MigrationStatus(
         schema=schema,
         current=current,
@@ -115,7 +128,12 @@ def _revisions(schema: str) -> list[str]:
 
 def _current(connection: sqlalchemy.Connection, schema: str) -> str | None:
     context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
-    return context.get_current_revision()
+    if len(heads := context.get_current_heads()) > 1:
+        raise NotReady(
+            f"{schema}.alembic_version names {', '.join(sorted(heads))}; one migration is the last: it was written by hand, "
+            "or shared with another application; give Packhorse a database schema of its own"
+        )
+    return heads[0] if heads else None
 
 
 def migrations_as_sql(schema: str) -> str:
@@ -136,12 +154,17 @@ def _config(schema: str, **attributes: object) -> Config:
 @contextlib.contextmanager
 def _engine(url: str) -> Iterator[sqlalchemy.Engine]:
     engine = sqlalchemy.create_engine(
-        "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=sqlalchemy.NullPool
+        "postgresql+psycopg://", creator=lambda: _connected(url), poolclass=sqlalchemy.NullPool
     )
     try:
         yield engine
     finally:
         engine.dispose()
+
+
+def _connected(url: str) -> psycopg.Connection[Any]:
+    # nothing is prepared by name: a pooler that lends servers by the transaction would lose it
+    return psycopg.connect(url, prepare_threshold=None)
 
 
 @contextlib.contextmanager
@@ -160,6 +183,11 @@ def _translated(schema: str, url: str) -> Iterator[None]:
             raise DatabaseUnavailable(
                 f"database schema {schema}: writers held the outbox through {TRIES} tries of a second each; try again"
             ) from error
+        if isinstance(cause, pg.DuplicateTable | pg.DuplicateFunction | pg.DuplicateObject):
+            raise NotReady(
+                f"database schema {schema}: {said}, and {schema}.alembic_version does not say by which migration: the schema "
+                "was filled by hand or restored in part; restore that table too, or choose another database schema"
+            ) from error
         # no cause below: without a connection the driver may quote a piece of the password
         if isinstance(cause, psycopg.OperationalError):
             raise DatabaseUnavailable(f"database: {said}; check PACKHORSE_DATABASE_URL") from None
@@ -168,6 +196,8 @@ def _translated(schema: str, url: str) -> Iterator[None]:
                 f"PACKHORSE_DATABASE_URL is no connection string: {said}; it looks like "
                 "postgresql://user@host:5432/database, with special characters percent-encoded"
             ) from None
+        if isinstance(cause, psycopg.Error) and cause.sqlstate is not None:
+            raise NotReady(f"database schema {schema}: {said} (SQLSTATE {cause.sqlstate})") from error
         raise
 
 

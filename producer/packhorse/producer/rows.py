@@ -193,7 +193,7 @@ def expiry_text(expires_at: datetime | None) -> str | None:
     '2026-07-31T12:00:00.000000Z'
 
     Raises:
-        InvalidMessage: It is no datetime, or has no time zone.
+        InvalidMessage: It is no datetime, has no time zone, or falls out of the calendar in UTC.
     """
     if expires_at is None:
         return None
@@ -203,7 +203,13 @@ def expiry_text(expires_at: datetime | None) -> str | None:
         raise InvalidMessage(
             f"expires_at {expires_at.isoformat()} has no time zone; pass an aware datetime, e.g. datetime.now(UTC) + …"
         )
-    return expires_at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    try:
+        utc = expires_at.astimezone(UTC)
+    except OverflowError:
+        raise InvalidMessage(
+            f"expires_at {expires_at.isoformat()} is outside of the years 1 to 9999 in UTC"
+        ) from None
+    return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def headers_text(headers: Mapping[str, str] | None) -> str | None:

@@ -32,6 +32,7 @@ class SchemaTable:
             self._connection = psycopg.connect(
                 settings.database_url.get_secret_value(),
                 autocommit=True,
+                prepare_threshold=None,  # a pooler that lends servers by the transaction would lose what is prepared
                 connect_timeout=_CONNECT_SECONDS,
                 options=f"-c statement_timeout={_STATEMENT_MILLISECONDS}",
             )

@@ -144,7 +144,7 @@ def _outcome(version: Version, schema_id: int, old: Row | None, note: str, *, ne
         )
     if old.schema_id == schema_id:
         return Outcome(version=version, schema_id=schema_id, done=Done.UNCHANGED, note=note)
-    told = f"was {old.schema_id}: messages that were written with it need the old registry to be read"
+    told = f"was {old.schema_id}: messages that were written with it need the old registry to be read; start writers anew, they remember ids"
     return Outcome(
         version=version, schema_id=schema_id, done=Done.CHANGED, note="; ".join(filter(None, (told, note)))
     )

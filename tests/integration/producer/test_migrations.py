@@ -138,6 +138,55 @@ def test_a_missing_right_is_named_with_the_way_out(empty_database: str, role: st
     assert not migrate.status(empty_database).ready
 
 
+@pytest.mark.case("X-11")
+def test_what_a_database_refuses_is_told_in_one_line(empty_database: str) -> None:
+    """Fails when an error of the driver's, or of Alembic's, reaches the user as it is: statement and stack."""
+    execute(empty_database, "CREATE SCHEMA packhorse", "CREATE TABLE packhorse.outbox (a int)")
+    with pytest.raises(
+        NotReady, match=r'"outbox" already exists, and packhorse.alembic_version does not say'
+    ) as caught:
+        migrate.upgrade(empty_database)
+    assert "\n" not in str(caught.value)
+    read_only = make_conninfo(empty_database, options="-c default_transaction_read_only=on")
+    with pytest.raises(
+        NotReady, match=r"cannot execute CREATE SCHEMA in a read-only transaction \(SQLSTATE 25006\)"
+    ):
+        migrate.upgrade(read_only, "north")
+    migrate.upgrade(empty_database, "south", days_ahead=0)
+    execute(empty_database, "INSERT INTO south.alembic_version VALUES ('foreign')")
+    with pytest.raises(NotReady, match=r"south.alembic_version names 0001, foreign"):
+        migrate.upgrade(empty_database, "south")
+
+
+@pytest.mark.case("X-11")
+def test_a_server_that_is_too_old_is_refused_before_anything_is_made(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the migrations begin before the server's version was looked at."""
+    monkeypatch.setattr(alembic, "SERVER_VERSION", "SELECT 140022")
+    with pytest.raises(
+        NotReady, match="the server is Postgres 14; 15 or later is needed, nothing was changed"
+    ):
+        migrate.upgrade(empty_database)
+    assert catalog_is_empty(empty_database)
+
+
+def catalog_is_empty(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        return connection.execute("SELECT to_regnamespace('packhorse')").fetchone() == (None,)
+
+
+def test_a_partition_that_somebody_else_made_is_left_alone(database: str) -> None:
+    """Fails when every partition's name is read as a day."""
+    before = migrate.status(database)
+    execute(
+        database,
+        "CREATE TABLE packhorse.outbox_old (LIKE packhorse.outbox INCLUDING DEFAULTS)",
+        "ALTER TABLE packhorse.outbox ATTACH PARTITION packhorse.outbox_old FOR VALUES FROM ('2001-01-01') TO ('2002-01-01')",
+    )
+    assert migrate.upgrade(database) == before
+
+
 @pytest.mark.case("X-08")
 def test_a_database_that_does_not_answer_is_named_without_its_password() -> None:
     """Fails when the URL goes into the error as it is."""

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg import IsolationLevel
 from psycopg import errors as pg
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from tests.support.accounts import AmountMoved
@@ -179,6 +180,28 @@ def test_a_writer_that_locks_late_is_told_at_once_instead_of_deadlocking(url: st
             assert key not in str(caught.value).partition("key slots")[0]
         second.rollback()
         OUTBOX.lock_keys(first, ["b"])
+
+
+@pytest.mark.case("B-12")
+@pytest.mark.parametrize("level", list(IsolationLevel), ids=lambda one: one.name)
+def test_the_order_of_locked_keys_is_that_of_commits_in_every_isolation(
+    url: str, level: IsolationLevel
+) -> None:
+    """Fails when the sequence value is drawn in the statement that waits. What was read is older than the lock, as docs say."""
+    moved = AmountMoved(account="a", amount=1)
+    with psycopg.connect(url) as first, psycopg.connect(url) as second, ThreadPoolExecutor(1) as pool:
+        first.isolation_level = second.isolation_level = level
+        OUTBOX.lock_keys(first, ["a"])
+        later = pool.submit(OUTBOX.emit, second, moved, key="a", lock_key=True)
+        eventually(lambda: waits_for_a_lock(url), what="the second writer waits for the key")
+        ids = [OUTBOX.emit(first, moved, key="a")]
+        first.commit()
+        ids.append(later.result(timeout=10))
+        (seen,) = second.execute("SELECT count(*) FROM packhorse.outbox").fetchone() or (None,)
+        second.commit()
+    assert grouped(url, "SELECT aggregateid, id FROM packhorse.outbox o ORDER BY o.seq") == {"a": ids}
+    reads_anew = level in {IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED}
+    assert seen == (2 if reads_anew else 1)
 
 
 def test_the_first_lock_of_a_transaction_waits_and_obeys_the_lock_timeout(url: str) -> None:

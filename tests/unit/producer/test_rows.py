@@ -110,6 +110,13 @@ def test_expiry_is_iso_text_in_utc(expires_at: datetime | None, text: str | None
     assert expiry_text(expires_at) == text
 
 
+def test_expiry_outside_of_the_calendar_is_refused() -> None:
+    """Fails when an OverflowError reaches the caller."""
+    late = datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))
+    with pytest.raises(InvalidMessage, match="outside of the years 1 to 9999 in UTC"):
+        expiry_text(late)
+
+
 @pytest.mark.parametrize("wrong", [datetime(2026, 7, 31), "2026-07-31T12:00:00Z", 5])  # noqa: DTZ001 - the mistake
 def test_expiry_without_a_zone_or_of_another_type_is_refused(wrong: object) -> None:
     with pytest.raises(InvalidMessage, match="aware datetime"):
