@@ -50,6 +50,19 @@ def secrets_of(name: str, value: str) -> set[str]:
     return {form for secret in found for form in (secret, unquote(secret)) if len(form) >= _SHORTEST}
 
 
+def holds_secret(name: str, value: str) -> bool:
+    """
+    Say whether the setting *name* = *value* is a secret or has one inside, however short.
+
+    >>> holds_secret("PACKHORSE_DATABASE_URL", "postgresql://app:p@db/app")
+    True
+    >>> holds_secret("PACKHORSE_DATABASE_URL", "postgresql://app@db/app")
+    False
+    """
+    inside = _SECRET_PAIR.search(value) or _URL_SECRET.match(value)
+    return bool(_SECRET_NAME.search(name) or inside)
+
+
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|api_?key", re.IGNORECASE)
 _SECRET_PAIR = re.compile(_KEYWORD.pattern.replace("(?:'[^']*'", "(?P<secret>'[^']*'"), re.IGNORECASE)
 _URL_SECRET = re.compile(r"[a-z][a-z0-9+.-]*://[^:/?#\s]*:(?P<secret>.*)@", re.IGNORECASE)

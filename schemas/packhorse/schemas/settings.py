@@ -20,11 +20,13 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
-from packhorse.core.redaction import secrets_of, without_secrets
+from packhorse.core.redaction import holds_secret, secrets_of, without_secrets
 from packhorse.schemas.conninfo import checked_conninfo
 
 PREFIX = "PACKHORSE_"
 DEFAULT_FILE = "packhorse.toml"
+SECTIONS = frozenset({"console", "migrate", "offsets", "processor", "relay", "schemas", "topics"})
+"""The parts' tables in packhorse.toml, so that each part knows a mistyped one."""
 _USER_INFO = re.compile(r"//[^/\s]*@")  # a token may stand there alone, without a colon
 
 
@@ -134,7 +136,7 @@ def _merge(
             _refuse_secret(field, variable, str(flags[field]))
             values[field], origins[field] = flags[field], f"flag --{field.replace('_', '-')}"
         elif variable in env:
-            values[field], origins[field] = env[variable], variable
+            values[field], origins[field] = _given(variable, env), variable
         elif f"{variable}_FILE" in env:
             values[field], origins[field] = _secret_file(f"{variable}_FILE", env), f"{variable}_FILE"
         elif field in source:
@@ -152,19 +154,32 @@ def _table(cls: type[PartSettings], file: Mapping[str, Any]) -> Mapping[str, Any
         raise SettingsError(
             f"[{cls.section}] {unknown[0]} in the settings file is not known; known are {', '.join(sorted(own)) or 'none'}"
         )
-    known = cls.shared | (set() if cls.section else own)
-    # Other tables belong to other parts, which look at them themselves.
-    if unknown := sorted(
-        name for name, value in file.items() if not isinstance(value, dict) and name not in known
-    ):
-        raise SettingsError(
-            f"{unknown[0]} at the top of the settings file is not known; known there are {', '.join(sorted(known))}"
-        )
+    _check_top(file, known=cls.shared | (set() if cls.section else own), tables=SECTIONS | {cls.section})
     return table
 
 
+def _check_top(file: Mapping[str, Any], *, known: frozenset[str] | set[str], tables: frozenset[str]) -> None:
+    """Look for names that nobody knows at the top of the file; what is in another part's table, that part looks at."""
+    for name, value in sorted(file.items()):
+        if isinstance(value, dict) and name not in known | tables:
+            raise SettingsError(
+                f"table [{name}] in the settings file is not known; known are "
+                f"{', '.join(f'[{one}]' for one in sorted(SECTIONS | {'kafka_properties'}))}"
+            )
+        if not isinstance(value, dict) and name not in known:
+            raise SettingsError(
+                f"{name} at the top of the settings file is not known; known there are {', '.join(sorted(known))}"
+            )
+
+
+def _given(variable: str, env: Mapping[str, str]) -> str:
+    if not env[variable].strip():
+        raise SettingsError(f"{variable} is set and empty; give it a value, or unset it")
+    return env[variable]
+
+
 def _refuse_secret(field: str, variable: str, value: str) -> None:
-    if secrets_of(variable, value):
+    if holds_secret(variable, value):
         raise SettingsError(
             f"flag --{field.replace('_', '-')} holds a password, and the process list shows flags to everybody; pass it as "
             f"{variable} or {variable}_FILE"
@@ -173,7 +188,7 @@ def _refuse_secret(field: str, variable: str, value: str) -> None:
 
 def _secret_file(variable: str, env: Mapping[str, str]) -> str:
     try:
-        return Path(env[variable]).read_text(encoding="utf-8").rstrip("\r\n")
+        return Path(_given(variable, env)).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8"
         raise SettingsError(
@@ -184,18 +199,23 @@ def _secret_file(variable: str, env: Mapping[str, str]) -> str:
 def _explain(
     cls: type[PartSettings], error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]
 ) -> str:
-    lines = []
+    told: dict[str, None] = {}
     for item in error.errors(include_input=False, include_url=False):
         field = str(item["loc"][0]) if item["loc"] else ""
         where = origins.get(field, cls.variable(field))
         if item["type"] == "missing":
-            lines.append(
+            told[
                 f"{cls.variable(field)} is not set; set it, {cls.variable(field)}_FILE or {field} in {DEFAULT_FILE}"
-            )
+            ] = None
+            continue
+        if (
+            cls.model_fields.get(field) is not None and len(item["loc"]) > 1
+        ):  # one of a table's; it may be a secret
+            told[f"{where}: {item['loc'][1]} is not allowed; text, a number, true or false is needed"] = None
             continue
         given = "" if _hidden(cls, field) or field not in values else f" = {_shown(values[field])!r}"
-        lines.append(f"{where}{given}: {item['msg'].removeprefix('Value error, ')}")
-    return "; ".join(lines)
+        told[f"{where}{given}: {item['msg'].removeprefix('Value error, ')}"] = None
+    return "; ".join(told)
 
 
 def _shown(value: object) -> str:

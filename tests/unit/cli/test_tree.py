@@ -9,6 +9,8 @@ from docs.reference.generate import example_of, stale
 from tests.support.commands import commands
 
 from packhorse.cli.mounts import MOUNTS
+from packhorse.console.doctor.compose import settings_models
+from packhorse.schemas.settings import SECTIONS
 
 COMMANDS = dict(commands())
 
@@ -34,6 +36,11 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 def test_no_command_is_missing() -> None:
     assert {path.split()[0] for path in COMMANDS} == {mount.name for mount in MOUNTS}
+
+
+def test_the_settings_file_knows_the_table_of_every_part() -> None:
+    """Fails when a part has a table that the others would refuse as mistyped."""
+    assert {model.section for model in settings_models()} == SECTIONS
 
 
 PAGES = sorted(

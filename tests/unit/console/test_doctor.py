@@ -207,6 +207,11 @@ def test_no_known_topic_is_said_so() -> None:
         ({}, Verdict.OK, "no setting"),
         ({"PACKHORSE_BILLING_BATCH": "7"}, Verdict.OK, "no setting"),
         ({"PACKHORSE_BILLING_BATCH": "x"}, Verdict.FAILED, "PACKHORSE_BILLING_BATCH"),
+        (
+            {"PACKHORSE_CACHE_DIR": "/c", "PACKHORSE_DEV_DIR": "/d", "PACKHORSE_APP": "a:b"},
+            Verdict.OK,
+            "no setting",
+        ),
         ({"PACKHORSE_BILING_BATCH": "7"}, Verdict.WARNING, "no part reads it"),
         (
             {"PACKHORSE_DATABASE_URL": "postgresql://h/d", "PACKHORSE_DATABASE_URL_FILE": "/dev/null"},

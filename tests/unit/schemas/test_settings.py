@@ -63,7 +63,7 @@ def test_flags_come_before_the_environment_before_files_before_the_default(tmp_p
 
 def test_shared_settings_stand_at_the_top_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "some.toml"
-    file.write_text('namespace = "top"\nregistry_timeout = 2\n[some]\nlimit = 7\n[other]\nunknown = 1\n')
+    file.write_text('namespace = "top"\nregistry_timeout = 2\n[some]\nlimit = 7\n[relay]\nunknown = 1\n')
     environ = {**NEEDED, "PACKHORSE_CONFIG": str(file)}
     del environ["PACKHORSE_NAMESPACE"]
     settings = Some.load(environ=environ)
@@ -90,6 +90,15 @@ MISTAKES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
     ("limit = 5", {}, {}, ["limit at the top of the settings file is not known"]),
     ("some = 5", {}, {}, ["some in the settings file is no table; write [some]"]),
     ("[some", {}, {}, ["is no TOML"]),
+    ("[relays]\nlease = 5", {}, {}, ["table [relays] in the settings file is not known", "[relay]"]),
+    ("[kafka_propertis]\na = 5", {}, {}, ["[kafka_propertis]", "[kafka_properties]"]),
+    (
+        "",
+        {"PACKHORSE_NAMESPACE": " "},
+        {},
+        ["PACKHORSE_NAMESPACE is set and empty; give it a value, or unset it"],
+    ),
+    ("", {"PACKHORSE_SOME_LIMIT_FILE": ""}, {}, ["PACKHORSE_SOME_LIMIT_FILE is set and empty"]),
     ("", {"PACKHORSE_DATABASE_SCHEMA": "Pack"}, {}, ["PACKHORSE_DATABASE_SCHEMA = 'Pack'", "a-z 0-9 _"]),
     ("", {"PACKHORSE_NAMESPACE": "a b"}, {}, ["PACKHORSE_NAMESPACE = 'a b'", "A-Z a-z 0-9 . _ -"]),
     (
@@ -112,7 +121,12 @@ MISTAKES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
         ["PACKHORSE_KAFKA_PROPERTIES", "JSON object"],
     ),
     ("", {"PACKHORSE_KAFKA_PROPERTIES": '["a"]'}, {}, ["PACKHORSE_KAFKA_PROPERTIES", "JSON object"]),
-    ("", {"PACKHORSE_KAFKA_PROPERTIES": '{"a": {"b": 1}}'}, {}, ["PACKHORSE_KAFKA_PROPERTIES"]),
+    (
+        "",
+        {"PACKHORSE_KAFKA_PROPERTIES": '{"a": {"b": 1}}'},
+        {},
+        ["PACKHORSE_KAFKA_PROPERTIES: a is not allowed; text, a number, true or false is needed"],
+    ),
 ]
 
 
@@ -195,7 +209,16 @@ def test_no_error_of_settings_repeats_a_secret(tmp_path: Path, environ: dict[str
     assert SECRET not in refused(tmp_path=tmp_path, **environ)
 
 
-@pytest.mark.parametrize("flags", [{"database_url": f"postgresql://app:{SECRET}@db/app"}, {"token": SECRET}])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"database_url": f"postgresql://app:{SECRET}@db/app"},
+        {"database_url": "postgresql://app:p@db/app"},
+        {"database_url": "host=db password=p"},
+        {"token": SECRET},
+        {"token": "t"},
+    ],
+)
 def test_a_secret_is_no_flag(tmp_path: Path, flags: dict[str, str]) -> None:
     text = refused(tmp_path=tmp_path, flags=flags)
     assert "the process list shows flags to everybody" in text

@@ -9,7 +9,10 @@ from packhorse.console.doctor.findings import Finding, failed, ok, warning
 from packhorse.core.errors import SettingsError
 from packhorse.schemas.settings import PREFIX, PartSettings
 
-OURS = frozenset({f"{PREFIX}CONFIG", f"{PREFIX}LOG_FORMAT", f"{PREFIX}TEST_STACK"})
+OURS = frozenset(
+    PREFIX + name
+    for name in ("CONFIG", "LOG_FORMAT", "TEST_STACK", "CACHE_DIR", "DEV_DIR", "DEV_POSTGRES_BIN", "APP")
+)
 """Variables that belong to no part's model."""
 _STAND_IN = {"database_url": "postgresql://localhost/x", "registry_url": "http://localhost:8081"}
 
