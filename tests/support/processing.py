@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 import httpx
@@ -172,7 +172,7 @@ class Ground:
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Ask the database."""
         with psycopg.connect(self.database, autocommit=True) as connection:
-            return connection.execute(query, parameters).fetchall()  # type: ignore[arg-type]
+            return connection.execute(query, parameters).fetchall()
 
     def results(self) -> list[int]:
         """Return the numbers in the table `result`, in the order of their writing."""
@@ -238,7 +238,7 @@ class Ground:
                         offset=message.offset() or 0,
                         key=message.key(),
                         value=message.value(),
-                        headers=list(message.headers() or ()),
+                        headers=list(cast("Any", message.headers()) or ()),
                     )
                 )
             return len(found) >= count

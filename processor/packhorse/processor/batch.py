@@ -290,7 +290,6 @@ def _run_members(
                 yield Savepoint()
             running[:] = [member]
             ran: Ran = yield RunHandler(member)
-            running.clear()
             if ran.failure is not None:
                 verdict = _judged(member, ran, work, jitter)
                 if verdict is None:
@@ -300,6 +299,7 @@ def _run_members(
                     return "again"
                 if ran.touched:
                     yield RollBackToSavepoint()
+            running.clear()
         if member.result is not None and member.result.outcome is Outcome.RETRY:
             return at + 1
     return None

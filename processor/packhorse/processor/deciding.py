@@ -20,6 +20,7 @@ from packhorse.processor.partition import (
     Event,
     Fetched,
     Forget,
+    LaneBroke,
     Limits,
     Lost,
     Open,
@@ -79,6 +80,7 @@ def _assigned(state: PartitionState, event: Assigned, at: Moment) -> Decision:
 
 
 def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
+    """Read from where the database says; when that is what was remembered, what is read ahead is still good."""
     if state.phase is Phase.DRAINING:
         return replace(state, busy=False), ()
     opened = replace(
@@ -87,6 +89,16 @@ def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
         phase=Phase.READING,
         position=event.position,
         leader_epoch=event.leader_epoch,
+        reopen=False,
+        committed=event.committed,
+        committing=None,
+        suspect=None,
+        suspicion=_still_ahead(_suspicion(state, at), event.start),
+    )
+    if state.attached and event.position == state.position and event.start <= state.handled:
+        return opened, ()
+    moved = replace(
+        opened,
         handled=event.start,
         expected=event.start,
         attached=True,
@@ -94,17 +106,12 @@ def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
         doubt=None,
         buffered=0,
         buffered_bytes=0,
-        reopen=False,
         paused=False,
-        committed=event.committed,
-        committing=None,
-        suspect=None,
-        suspicion=_still_ahead(_suspicion(state, at), event.start),
     )
     if not state.attached:
-        return opened, (Forget(), Attach(offset=event.start))
+        return moved, (Forget(), Attach(offset=event.start))
     resume = (Resume(),) if state.paused else ()
-    return opened, (Forget(), *resume, Seek(offset=event.start))
+    return moved, (Forget(), *resume, Seek(offset=event.start))
 
 
 def _suspicion(state: PartitionState, at: Moment) -> tuple[int, int] | None:
@@ -139,7 +146,7 @@ def _away(state: PartitionState, what: str, at: Moment, *, reopen: bool, text: s
 
 def _fetched(state: PartitionState, event: Fetched, at: Moment) -> Decision:
     del at
-    if not state.attached or state.phase in _DEAF or state.reopen:
+    if not state.attached or state.phase is Phase.DRAINING:
         return state, ()
     jumped = event.first > state.expected and state.unproved and state.doubt != event.first
     if event.first < state.expected or jumped:
@@ -165,7 +172,7 @@ def _batch_ended(state: PartitionState, event: BatchEnded, at: Moment) -> Decisi
         handled=max(state.handled, event.handled),
         failures=0 if moved else state.failures,
         losses=0 if moved else state.losses,
-        suspicion=_still_ahead(state.suspicion, event.handled),
+        suspicion=_still_ahead(state.suspicion, max(event.handled, event.tried)),
         buffered=state.buffered - event.records,
         buffered_bytes=state.buffered_bytes - event.size,
         limit=min(at.limits.batch, state.limit * 2) if moved else state.limit,
@@ -204,6 +211,11 @@ def _contention(state: PartitionState, event: BatchEnded, at: Moment) -> Decisio
         return replace(state, limit=max(1, state.limit // 2), losses=0), ()
     losses = state.losses + 1
     return replace(state, limit=1, losses=losses, phase=Phase.WAITING, due=at.now + at.wait(losses)), ()
+
+
+def _lane_broke(state: PartitionState, event: LaneBroke, at: Moment) -> Decision:
+    del at
+    return replace(state, busy=False, phase=Phase.CLOSED), (StopProcess(error=event.error),)
 
 
 def _voided(state: PartitionState, event: Voided, at: Moment) -> Decision:
@@ -259,6 +271,7 @@ _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
     OpenFailed: _open_failed,
     Fetched: _fetched,
     BatchEnded: _batch_ended,
+    LaneBroke: _lane_broke,
     Voided: _voided,
     Revoking: _revoking,
     Lost: _lost,

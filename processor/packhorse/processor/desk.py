@@ -29,6 +29,7 @@ from packhorse.processor.partition import (
     Event,
     Fetched,
     Forget,
+    LaneBroke,
     Limits,
     Lost,
     Open,
@@ -145,9 +146,9 @@ class Desk:
     def reported(self, report: Report) -> None:
         """Take what a lane reports; of an earlier ownership it counts for nothing."""
         slot = self._slots.get(report.place)
-        if report.crash:
-            self.stop = self.stop or report.crash
-        if slot is None or slot.state.generation != report.generation or report.event is None:
+        if isinstance(report.event, LaneBroke):
+            self.stop = self.stop or report.event.error
+        if slot is None or slot.state.generation != report.generation:
             return
         if isinstance(report.event, Opened):
             slot.topic_id = report.event.topic_id

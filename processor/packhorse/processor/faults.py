@@ -16,12 +16,10 @@ ERROR_MAX = 512
 
 CONTENTION = frozenset({"40001", "40P01", "55P03"})
 """serialization_failure, deadlock_detected, lock_not_available."""
-LEFT_IDLE = frozenset({"25P03", "25P04"})
-"""idle_in_transaction_session_timeout, transaction_timeout."""
 UNAVAILABLE_CLASSES = ("08", "53", "57P", "58")
 """Connection exceptions, too many connections or no space, shutdowns, the server's own input and output."""
-UNAVAILABLE = frozenset({"25006"})
-"""read_only_sql_transaction: a standby answers."""
+UNAVAILABLE = frozenset({"25006", "25P03", "25P04"})
+"""read_only_sql_transaction: a standby answers; idle_in_transaction_session_timeout and transaction_timeout."""
 
 
 def sqlstate_of(error: BaseException) -> str | None:
@@ -56,8 +54,6 @@ def ran_of(error: BaseException, handler: Handler | None, *, touched: bool, aliv
     told = describe(error, handler.safe if handler is not None else ())
     if not isinstance(error, Exception):
         return Ran(Failure.STOP, "", told, touched)
-    if not alive and sqlstate_of(error) in LEFT_IDLE:
-        return Ran(Failure.TEMPORARY, Reason.TIMEOUT.value, told, touched)
     if isinstance(error, Skip) and alive:
         return Ran(Failure.SKIP, "", inert(str(error), limit=ERROR_MAX), touched)
     failure, reason = _class_of(error, handler) if alive else (Failure.CONNECTION, "")

@@ -46,9 +46,8 @@ class BatchJob(Job):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of a job; *crash* says that a lane met an error that nobody foresaw."""
+    """What became of a job."""
 
     place: Place
     generation: int
-    event: Event | None
-    crash: str = ""
+    event: Event

@@ -14,7 +14,7 @@ from packhorse.processor.faults import describe
 from packhorse.processor.jobs import BatchJob, Job, Place, Report
 from packhorse.processor.lane import Lane
 from packhorse.processor.measure import Measure
-from packhorse.processor.partition import BatchEnded, Ended, Event, Opened, OpenFailed
+from packhorse.processor.partition import BatchEnded, Ended, Event, LaneBroke, Opened, OpenFailed
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, Stream, delivery_of
 from packhorse.processor.signals import Point
@@ -95,15 +95,19 @@ class Lanes:
         while (job := self._jobs.get()) is not None:
             self._running[job.place] = lane
             try:
-                event, crash = self._do(lane, job), ""
+                event = self._do(lane, job)
             except Exception as error:  # noqa: BLE001 reported to the loop, which ends the process with it
-                event, crash = None, describe(error)
-                say = self._plant.log.error
-                say("a lane met an error that nobody foresaw", error=crash)
-                lane.close()
+                event = self._broke(lane, error)
             self._running.pop(job.place, None)
-            self.reports.put(Report(place=job.place, generation=job.generation, event=event, crash=crash))
+            self.reports.put(Report(place=job.place, generation=job.generation, event=event))
         lane.close()
+
+    def _broke(self, lane: _Pair, error: Exception) -> Event:
+        told = describe(error)
+        say = self._plant.log.error
+        say("a lane met an error that nobody foresaw", error=told)
+        lane.close()
+        return LaneBroke(error=told)
 
     def _do(self, lane: _Pair, job: Job) -> Event:
         if isinstance(job, BatchJob):

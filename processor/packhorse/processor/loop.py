@@ -116,21 +116,23 @@ class Loop:
 
     def assigned(self, partitions: Assignment) -> None:
         """Take partitions over; called from inside the poll."""
-        self._log.info("partitions assigned", group=self._group, partitions=_names(partitions))
+        if partitions:
+            self._log.info("partitions assigned", group=self._group, partitions=_names(partitions))
         self._desk.assigned(partitions)
 
     def revoked(self, partitions: Assignment) -> None:
         """Finish and commit what is to be given back; called from inside the poll, bounded."""
-        self._log.info("partitions revoked", group=self._group, partitions=_names(partitions))
+        if partitions:
+            self._log.info("partitions revoked", group=self._group, partitions=_names(partitions))
         self._finish(partitions, self._times.revoke)
         self._desk.remove(partitions)
 
     def lost(self, partitions: Assignment) -> None:
         """Forget partitions that are somebody else's by now; nothing is committed for them."""
         self._log.warning("partitions lost", group=self._group, partitions=_names(partitions))
+        self._desk.remove(partitions)
         for place in partitions:
             self._lanes.cancel(place)
-        self._desk.remove(partitions)
 
     def _turn(self) -> None:
         busy = bool(self._desk.busy)

@@ -211,6 +211,13 @@ class BatchEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaneBroke:
+    """A lane met an *error* that nobody foresaw; its job has no outcome."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Voided:
     """A connection to the database was made anew: what is remembered above the watermark counts for nothing."""
 
@@ -255,6 +262,7 @@ Event = (
     | OpenFailed
     | Fetched
     | BatchEnded
+    | LaneBroke
     | Voided
     | Revoking
     | Lost

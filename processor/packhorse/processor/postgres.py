@@ -175,7 +175,7 @@ def run(connection: GuardedConnection, steps: Steps[T]) -> T:
     Raises:
         DatabaseUnavailable, Contention, NotReady: As `translated` says; a unique violation passes through.
     """
-    with translated(), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+    with translated(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
         answer: Answer | None = None
         while True:
             try:
@@ -189,7 +189,7 @@ def run(connection: GuardedConnection, steps: Steps[T]) -> T:
 
 async def arun(connection: AsyncGuardedConnection, steps: Steps[T]) -> T:
     """Execute *steps* on an async *connection*; promises and raises what `run` does."""
-    with translated():
+    with translated(connection):
         async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
             answer: Answer | None = None
             while True:
@@ -204,7 +204,7 @@ async def arun(connection: AsyncGuardedConnection, steps: Steps[T]) -> T:
 
 def begin(connection: GuardedConnection) -> str:
     """Begin a transaction and return its id."""
-    with translated(), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+    with translated(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
         cursor.execute(BEGIN)
         cursor.nextset()
         return str(cursor.fetchall()[0][0])
@@ -212,7 +212,7 @@ def begin(connection: GuardedConnection) -> str:
 
 async def abegin(connection: AsyncGuardedConnection) -> str:
     """Begin a transaction and return its id."""
-    with translated():
+    with translated(connection):
         async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
             await cursor.execute(BEGIN)
             cursor.nextset()
@@ -221,27 +221,27 @@ async def abegin(connection: AsyncGuardedConnection) -> str:
 
 def command(connection: GuardedConnection, text: bytes) -> None:
     """Execute one command around transactions and savepoints."""
-    with translated(), psycopg.Cursor(connection) as cursor:
+    with translated(connection), psycopg.Cursor(connection) as cursor:
         cursor.execute(text)
 
 
 async def acommand(connection: AsyncGuardedConnection, text: bytes) -> None:
     """Execute one command around transactions and savepoints."""
-    with translated():
+    with translated(connection):
         async with psycopg.AsyncCursor(connection) as cursor:
             await cursor.execute(text)
 
 
 def was_committed(connection: GuardedConnection, xid: str) -> bool:
     """Return whether the transaction *xid*, which a handler has ended, was committed."""
-    with translated(), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+    with translated(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
         row = cursor.execute(WAS_COMMITTED, (xid,)).fetchone()
         return bool(row and row[0])
 
 
 async def awas_committed(connection: AsyncGuardedConnection, xid: str) -> bool:
     """Return whether the transaction *xid*, which a handler has ended, was committed."""
-    with translated():
+    with translated(connection):
         async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
             row = await (await cursor.execute(WAS_COMMITTED, (xid,))).fetchone()
             return bool(row and row[0])
@@ -261,9 +261,9 @@ def standing(connection: Guarded) -> str:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated(connection: Guarded | None = None) -> Iterator[None]:
     """
-    Raise the driver's errors as those of our tree, with the cause chained.
+    Raise the driver's errors as those of our tree, with the cause chained; on *connection*, any that ended it says so.
 
     Raises:
         Contention: The transaction lost to another one.
@@ -279,9 +279,13 @@ def translated() -> Iterator[None]:
     except psycopg.Error as error:
         if is_contention(error):
             raise Contention(f"the transaction lost to another one: {type(error).__name__}") from error
-        if is_unavailable(error) or isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        ended = connection is not None and connection.closed
+        if ended or is_unavailable(error) or isinstance(error, _OF_THE_LINK):
             raise DatabaseUnavailable(f"the database is away: {_first_line(error)}") from error
         raise
+
+
+_OF_THE_LINK = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
 def _first_line(error: psycopg.Error) -> str:

@@ -34,7 +34,13 @@ class Watchdog:
         self._incarnation: str | None = None
 
     def start(self) -> None:
-        """Start looking."""
+        """
+        Start looking; from here on, before a watermark is remembered, a change of the server is noticed.
+
+        Raises:
+            DatabaseUnavailable: The database does not answer.
+        """
+        self._notice(postgres.run(self._held(), self._plant.store.incarnation()))
         self._thread.start()
 
     def stop(self) -> None:

@@ -2,71 +2,86 @@
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from uuid import UUID
 
 import pytest
+from tests.support.databases import fresh_database, unique_name
 from tests.support.processing import GROUP, Ground, noting
 from tests.support.processing_child import child, until_dead
 from tests.support.wait import eventually
 
+from packhorse.local.settings import Endpoints
 from packhorse.processor import Retry
 from packhorse.processor.signals import Point
 
 BACK = Retry(attempts=2, delays=["100ms"])
 
 
+RESULT = (Point.BEFORE_RESULT, Point.AFTER_RESULT, Point.AFTER_WATERMARK)
+COPY = (Point.BEFORE_COPY, Point.AFTER_COPY)
+Killed = dict[Point, tuple[Ground, list[UUID]]]
+
+
+@pytest.fixture(scope="module")
+def killed(stack: Endpoints, _template: str) -> Iterator[Killed]:
+    """Kill a processor at each point; together, since the broker takes a while to see that a member is dead."""
+    found: Killed = {}
+    with ExitStack() as block:
+        dying = []
+        for point in (*RESULT, Point.ATTEMPT, *COPY):
+            url = block.enter_context(fresh_database(stack.database_url, _template))
+            ground = Ground(stack, url, unique_name("t"))
+            ground.make_topics(noting(ground.namespace))
+            junk = b"junk" if point in COPY else ""
+            first = ground.send(0, "fails" if point is Point.ATTEMPT else "", payload=junk)
+            found[point] = (ground, [first, ground.send(1), ground.send(2)])
+            count = 2 if point is Point.ATTEMPT else 1
+            dying.append(block.enter_context(child(ground, point, count)))
+        for process in dying:
+            assert until_dead(process) == -signal.SIGKILL
+        yield found
+
+
 @pytest.mark.case("P-13")
 @pytest.mark.case("P-15")
-@pytest.mark.parametrize("point", [Point.BEFORE_RESULT, Point.AFTER_RESULT, Point.AFTER_WATERMARK])
-def test_a_kill_around_the_result_repeats_no_effect_and_loses_none(ground: Ground, point: Point) -> None:
+@pytest.mark.parametrize("point", RESULT)
+def test_a_kill_around_the_result_repeats_no_effect_and_loses_none(killed: Killed, point: Point) -> None:
     """After the result, before the commit: fails when the inbox row is written in a transaction of its own."""
-    app = noting(ground.namespace, retry=BACK)
-    ground.make_topics(app)
-    sent = [ground.send(n) for n in range(3)]
-    with child(ground, point) as process:
-        assert until_dead(process) == -signal.SIGKILL
+    ground, sent = killed[point]
     durable = point is not Point.BEFORE_RESULT
     assert bool(ground.results()) is durable
     assert ground.watermark() == (0 if point is not Point.AFTER_WATERMARK else len(ground.results()))
     assert ground.committed() in {None, 0}
-    ground.send(3)
-    with ground.processing(app):
-        ground.until_results(0, 1, 2, 3, timeout=40)
+    with ground.processing(noting(ground.namespace, retry=BACK)):
+        ground.until_results(0, 1, 2, timeout=40)
     assert all(ground.outcome(one)[0] == "done" for one in sent)  # type: ignore[index]
 
 
 @pytest.mark.case("T-10")
 @pytest.mark.case("P-02")
-def test_a_kill_on_the_last_attempt_runs_it_again_and_ends_in_quarantine(ground: Ground) -> None:
+def test_a_kill_on_the_last_attempt_runs_it_again_and_ends_in_quarantine(killed: Killed) -> None:
     """Fails when the attempt is charged before its outcome is durable, or the count starts anew."""
-    app = noting(ground.namespace, retry=BACK)
-    ground.make_topics(app)
-    bad = ground.send(0, "fails")
-    ground.send(1)
-    with child(ground, Point.ATTEMPT, 2) as process:
-        assert until_dead(process) == -signal.SIGKILL
+    ground, (bad, *_) = killed[Point.ATTEMPT]
     assert ground.outcome(bad) == ("retry", 2, "failed", 1)
-    with ground.processing(app):
-        ground.until_results(1, timeout=40)
-    assert ground.outcome(bad)[:3] == ("quarantine", 2, "attempts-exhausted")  # type: ignore[index]
+    with ground.processing(noting(ground.namespace, retry=BACK)):
+        ground.until_results(1, 2, timeout=40)
+    assert ground.outcome(bad) == ("quarantine", 2, "attempts-exhausted", 2)
     assert ground.rows("SELECT attempt FROM packhorse.failed_attempt ORDER BY attempt") == [(1,), (2,)]
 
 
 @pytest.mark.case("P-08")
-@pytest.mark.parametrize("point", [Point.BEFORE_COPY, Point.AFTER_COPY])
-def test_a_kill_before_the_copy_is_confirmed_sends_it_again(ground: Ground, point: Point) -> None:
+@pytest.mark.parametrize("point", COPY)
+def test_a_kill_before_the_copy_is_confirmed_sends_it_again(killed: Killed, point: Point) -> None:
     """Fails when the watermark or the offset moves before the copy is confirmed."""
-    app = noting(ground.namespace, retry=BACK)
-    ground.make_topics(app)
-    junk = ground.send(payload=b"junk")
-    ground.send(1)
-    with child(ground, point) as process:
-        assert until_dead(process) == -signal.SIGKILL
+    ground, (junk, *_) = killed[point]
     assert ground.outcome(junk)[0] == "quarantine"  # type: ignore[index]
     assert ground.watermark() == 0
     assert ground.committed() in {None, 0}
-    with ground.processing(app):
-        ground.until_results(1, timeout=40)
+    with ground.processing(noting(ground.namespace, retry=BACK)):
+        ground.until_results(1, 2, timeout=40)
         copies = ground.stood(f"{ground.topic}.{GROUP}.quarantine", 1 if point is Point.BEFORE_COPY else 2)
     assert {copy.value for copy in copies} == {b"junk"}
     found = ground.rows("SELECT copy_offset FROM packhorse.quarantined_message")

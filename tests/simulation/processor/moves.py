@@ -40,7 +40,7 @@ def _faults(world: World) -> list[Move]:
         if owner is not None and not owner.frozen:
             faults.append(partial(_revoke, world, p))
     if world.restores_left and world.database.backups:
-        faults += [partial(_restore, world)] * 3
+        faults += [world.restore] * 3
     elif len(world.database.tables.marks) == 2 and None in world.owners.values():
         faults.append(partial(_forget_offsets, world))
     return faults
@@ -186,13 +186,6 @@ def _down(world: World) -> None:
 def _up(world: World) -> None:
     world.say("database up")
     world.database.up = True
-
-
-def _restore(world: World) -> None:
-    world.restores_left -= 1
-    world.restored = True
-    world.say("database restored")
-    world.database.restore()
 
 
 def _forget_offsets(world: World) -> None:

@@ -4,17 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.simulation.processor.database import Connection
 from tests.simulation.processor.world import World
 
 from packhorse.processor.batch import Batch, run_batch
-from packhorse.processor.deciding import _away as deciding_away
 from packhorse.processor.deciding import _fetched as deciding_fetched
 from packhorse.processor.desk import Desk
 from packhorse.processor.partition import BatchEnded, Commit, Limits, PartitionState
 from packhorse.processor.work import (
-    Known,
-    LookUp,
     MoveWatermark,
     Request,
     RollBack,
@@ -92,23 +88,6 @@ def unchanged(work: Work, request: Request) -> Request:
     return request
 
 
-def trust_memory(work: Work, request: Request, answer: Any) -> Any:
-    """Believe that the watermark is what it was, whatever the database says."""
-    if isinstance(request, LookUp) and isinstance(answer, Known):
-        return answer._replace(position=work.position, same=True)
-    return answer
-
-
-def move_without_compare(
-    self: Connection, stream: Any, partition: int, *, old: int, new: int, leader_epoch: int | None
-) -> bool:
-    """Set the watermark, whatever it was and whoever wrote it."""
-    del old
-    key = (stream.topic_id, partition)
-    self.tables.marks[key] = (new, leader_epoch, self._database.incarnation)
-    return True
-
-
 def commit_what_was_read(
     state: PartitionState, limits: Limits, *, now: float
 ) -> tuple[PartitionState, tuple[Commit, ...]]:
@@ -126,8 +105,3 @@ def stay_deaf(self: Desk, places: Any = None) -> None:
 def believe(state: PartitionState, event: Any, at: Any) -> Any:
     """Take every fetch for what was asked for."""
     return deciding_fetched(replace(state, unproved=False), event, at)
-
-
-def away_without_memory(state: PartitionState, what: str, at: Any, *, reopen: bool, text: str) -> Any:
-    """Pause as if nothing else had been asked for."""
-    return deciding_away(replace(state, reopen=False), what, at, reopen=reopen, text=text)
