@@ -1,5 +1,6 @@
 """Exit codes, and how an error is told: one line that names value, limit and next step; never a secret."""
 
+import errno
 import os
 import traceback
 from collections.abc import Iterable, Mapping
@@ -54,12 +55,17 @@ def code_of(error: PackhorseError) -> ExitCode:
             return ExitCode.FAILED
 
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
 def told(error: BaseException, secrets: Iterable[str]) -> str:
     """Return what to print about *error*: its own lines when it is ours, a traceback when nobody expected it."""
     if isinstance(error, PackhorseError):
         text = str(error) or type(error).__name__
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
+    elif isinstance(error, OSError) and error.errno in _FULL:
+        text = f"{error.strerror}; what was printed or written is not complete"
     else:
         text = "unexpected error, please report it:\n" + "".join(traceback.format_exception(error))
     lines = without_secrets(text, secrets).splitlines() or [""]

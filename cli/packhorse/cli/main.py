@@ -3,8 +3,9 @@
 import os
 import sys
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 from typer.main import get_command
@@ -82,6 +83,7 @@ def root(
 
 def run() -> None:
     """Run the command line and leave with its exit code; nothing but a bug shows a traceback."""
+    _make_printable()
     try:
         get_command(app).main(prog_name="packhorse")
     except KeyboardInterrupt:
@@ -95,11 +97,25 @@ def run() -> None:
         _leave(code_of(error) if isinstance(error, PackhorseError) else ExitCode.FAILED)
 
 
+def _make_printable() -> None:
+    """Let every text be printed: as escapes where the locale has no letters for it, nowhere where a stream is closed."""
+    sys.stdout = _printable(sys.stdout)
+    sys.stderr = _printable(sys.stderr)
+
+
+def _printable(stream: TextIO | None) -> TextIO:
+    if stream is None:  # closed by whoever started us
+        return Path(os.devnull).open("w", encoding="utf-8")
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
 def _leave(code: int) -> NoReturn:
-    """Leave with *code*; what is still in a buffer whose reader went away is dropped."""
+    """Leave with *code*; what is still in a buffer that nobody takes is dropped."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
         code = ExitCode.FAILED
     raise SystemExit(int(code)) from None

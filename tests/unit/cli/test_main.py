@@ -162,6 +162,36 @@ def test_a_secret_from_a_file_is_in_no_error_text(tmp_path: Path) -> None:
     assert told(SettingsError("login hunter2"), secrets) == "packhorse: login ***"
 
 
+def in_a_shell(redirection: str, **environ: str) -> "subprocess.CompletedProcess[bytes]":
+    """Return how `packhorse --help` ended with its streams as *redirection* has them."""
+    command = f'"$0" -m packhorse.cli.main --help {redirection}'
+    return subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable], capture_output=True, env=os.environ | environ, check=False
+    )
+
+
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_no_reason_to_fail(redirection: str) -> None:
+    """Fails when something asks a stream that is None what it is."""
+    done = in_a_shell(redirection)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_told_in_one_line() -> None:
+    """Fails when the error of a write shows its traceback."""
+    done = in_a_shell("> /dev/full")
+    assert done.returncode == ExitCode.FAILED
+    assert done.stderr == b"packhorse: No space left on device; what was printed or written is not complete\n"
+
+
+def test_a_locale_without_our_letters_gets_escapes() -> None:
+    """Fails when a tick or an ellipsis ends the command with a UnicodeEncodeError."""
+    done = in_a_shell("", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"PACKHORSE_\\u2026" in done.stdout
+
+
 def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", "from packhorse.cli.main import run; run()", "--help"],
