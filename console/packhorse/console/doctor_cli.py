@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from packhorse.console import options
+from packhorse.schemas import flags
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -26,11 +26,11 @@ def doctor(
             "--app", metavar="MODULE:APP", help="Check the topics of this processor against its plan."
         ),
     ] = None,
-    as_json: options.Json = False,
-    database_url: options.Url = None,
-    database_schema: options.Schema = None,
-    kafka_bootstrap_servers: options.Broker = None,
-    registry_url: options.Registry = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    kafka_bootstrap_servers: flags.Broker = None,
+    registry_url: flags.Registry = None,
 ) -> None:
     """
     Check database, tables, relay, broker, topics, registry and settings; each failure with its cause and the next step.

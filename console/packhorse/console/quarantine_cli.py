@@ -1,7 +1,5 @@
 """`packhorse quarantine`: list, show and redrive messages that wait for a person."""
 
-import getpass
-import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -9,6 +7,7 @@ from uuid import UUID
 import typer
 
 from packhorse.console import options
+from packhorse.schemas import flags
 
 if TYPE_CHECKING:
     from packhorse.console.settings import ConsoleSettings
@@ -53,9 +52,9 @@ def list_messages(
         typer.Option("--after", metavar="POSITION", help="Behind this: a page says what the next is."),
     ] = None,
     show_key: options.ShowKey = False,
-    as_json: options.Json = False,
-    database_url: options.Url = None,
-    database_schema: options.Schema = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
 ) -> None:
     """
     List what is in quarantine, the newest first, in pages.
@@ -104,10 +103,10 @@ def show(
         ),
     ] = False,
     show_key: options.ShowKey = False,
-    as_json: options.Json = False,
-    database_url: options.Url = None,
-    database_schema: options.Schema = None,
-    registry_url: options.Registry = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    registry_url: flags.Registry = None,
 ) -> None:
     """
     Show one message in quarantine: where it came from, headers, attempts, reason, and who acted.
@@ -140,9 +139,9 @@ def redrive(
     actor: Annotated[
         str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
     ] = None,
-    as_json: options.Json = False,
-    database_url: options.Url = None,
-    database_schema: options.Schema = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
 ) -> None:
     """
     Send one quarantined message back to its handler, on the record: preview, confirm, then exactly that, once.
@@ -155,6 +154,7 @@ def redrive(
       packhorse quarantine redrive 019b76da-a800-7000-8000-000000000000 --why "fixed in 1.4.2" --wait 30
     """
     from packhorse.console.redrive_shell import Request, run_redrive
+    from packhorse.core.users import system_user
 
     request = Request(
         message_id=message_id,
@@ -163,18 +163,11 @@ def redrive(
         topic=topic,
         yes=yes,
         wait=wait,
-        user=_user(),
+        user=system_user(),
         claimed=actor,
         as_json=as_json,
     )
     raise typer.Exit(run_redrive(request, _settings(database_url, database_schema)))
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user often has no name
-        return f"uid {os.getuid()}"
 
 
 def _settings(url: str | None, schema: str | None, registry: str | None = None) -> "ConsoleSettings":

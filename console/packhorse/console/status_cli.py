@@ -6,6 +6,7 @@ from uuid import UUID
 import typer
 
 from packhorse.console import options
+from packhorse.schemas import flags
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -29,11 +30,11 @@ def status(
         float | None, typer.Option("--search-seconds", metavar="SECONDS", help="Search at most so long.")
     ] = None,
     show_key: options.ShowKey = False,
-    as_json: options.Json = False,
-    database_url: options.Url = None,
-    database_schema: options.Schema = None,
-    kafka_bootstrap_servers: options.Broker = None,
-    namespace: options.Namespace = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    kafka_bootstrap_servers: flags.Broker = None,
+    namespace: flags.Namespace = None,
 ) -> None:
     """
     Say where one message stands: recorded, published, delivered, with what result, why it stopped and who acted.

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from packhorse.schemas.flags import Broker, Registry, Schema, Url
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -13,27 +15,6 @@ app = typer.Typer(
 
 Target = Annotated[
     str, typer.Argument(metavar="MODULE:APP", help="Where the Processor is, e.g. figures.app:app.")
-]
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--database-url", help="Where the database is, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
-    ),
-]
-Schema = Annotated[
-    str | None,
-    typer.Option(
-        "--database-schema", help="Database schema of the tables. [dim]PACKHORSE_DATABASE_SCHEMA[/]"
-    ),
-]
-Servers = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka-bootstrap-servers", help="host:port of the broker. [dim]PACKHORSE_KAFKA_BOOTSTRAP_SERVERS[/]"
-    ),
-]
-RegistryUrl = Annotated[
-    str | None, typer.Option("--registry-url", help="The schema registry. [dim]PACKHORSE_REGISTRY_URL[/]")
 ]
 Concurrency = Annotated[
     int | None,
@@ -49,8 +30,8 @@ def run(
     target: Target,
     database_url: Url = None,
     database_schema: Schema = None,
-    kafka_bootstrap_servers: Servers = None,
-    registry_url: RegistryUrl = None,
+    kafka_bootstrap_servers: Broker = None,
+    registry_url: Registry = None,
     concurrency: Concurrency = None,
 ) -> None:
     """
@@ -84,7 +65,7 @@ def status(
     group: Annotated[str, typer.Option("--group", help="The consumer group.")],
     database_url: Url = None,
     database_schema: Schema = None,
-    kafka_bootstrap_servers: Servers = None,
+    kafka_bootstrap_servers: Broker = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """

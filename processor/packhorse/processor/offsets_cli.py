@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.schemas.flags import Broker, Json, Schema, Url
+
 if TYPE_CHECKING:
     from packhorse.processor import postgres
     from packhorse.processor.kafka.admin import BrokerQuestions
@@ -19,25 +21,6 @@ app = typer.Typer(
 
 Group = Annotated[str, typer.Option("--group", help="The consumer group.")]
 Topic = Annotated[str, typer.Option("--topic", help="The topic.")]
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--database-url", help="Where the database is, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
-    ),
-]
-Schema = Annotated[
-    str | None,
-    typer.Option(
-        "--database-schema", help="Database schema of the tables. [dim]PACKHORSE_DATABASE_SCHEMA[/]"
-    ),
-]
-Servers = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka-bootstrap-servers", help="host:port of the broker. [dim]PACKHORSE_KAFKA_BOOTSTRAP_SERVERS[/]"
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 COLUMNS = ("partition", "watermark", "committed", "first", "next", "lag")
 
 
@@ -47,8 +30,8 @@ def show(
     topic: Topic,
     database_url: Url = None,
     database_schema: Schema = None,
-    kafka_bootstrap_servers: Servers = None,
-    as_json: AsJson = False,
+    kafka_bootstrap_servers: Broker = None,
+    as_json: Json = False,
 ) -> None:
     """
     Show, for each partition, the watermark in the database, what the coordinator holds, and what the topic holds.
@@ -94,7 +77,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
     database_url: Url = None,
     database_schema: Schema = None,
-    kafka_bootstrap_servers: Servers = None,
+    kafka_bootstrap_servers: Broker = None,
 ) -> None:
     """
     Set watermark and committed offset of a stopped group, with an audit row.

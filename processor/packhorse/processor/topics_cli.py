@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.schemas.flags import Broker, Json
+
 if TYPE_CHECKING:
     from packhorse.processor.kafka.admin import BrokerQuestions
     from packhorse.processor.topics import Step, Wanted
@@ -36,13 +38,6 @@ Replication = Annotated[
         help="Replicas of a source that is made; the broker's default. [dim]PACKHORSE_TOPICS_REPLICATION[/]",
     ),
 ]
-Servers = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka-bootstrap-servers", help="host:port of the broker. [dim]PACKHORSE_KAFKA_BOOTSTRAP_SERVERS[/]"
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command()
@@ -51,8 +46,8 @@ def plan(
     source: Sources = None,
     partitions: Partitions = None,
     replication: Replication = None,
-    kafka_bootstrap_servers: Servers = None,
-    as_json: AsJson = False,
+    kafka_bootstrap_servers: Broker = None,
+    as_json: Json = False,
 ) -> None:
     """
     Say what `apply` would do; exit 1 when something is to be done or refused.
@@ -72,8 +67,8 @@ def apply(
     source: Sources = None,
     partitions: Partitions = None,
     replication: Replication = None,
-    kafka_bootstrap_servers: Servers = None,
-    as_json: AsJson = False,
+    kafka_bootstrap_servers: Broker = None,
+    as_json: Json = False,
 ) -> None:
     """
     Make what is missing and set what differs; safe to repeat. A refusal changes nothing at all and exits 1.

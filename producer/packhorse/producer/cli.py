@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.schemas.flags import Json, Schema, Url
+
 if TYPE_CHECKING:
     from packhorse.producer.migrate import MigrationStatus
 
@@ -14,20 +16,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Make and inspect Packhorse's tables.",
 )
-
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--database-url", help="Where the database is, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
-    ),
-]
-Schema = Annotated[
-    str | None,
-    typer.Option(
-        "--database-schema", help="Database schema of the tables. [dim]PACKHORSE_DATABASE_SCHEMA[/]"
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command()

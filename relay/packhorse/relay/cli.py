@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from packhorse.schemas.flags import Broker, Namespace, Schema, Url
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -11,35 +13,12 @@ app = typer.Typer(
     help="Carry outbox rows to their topics.",
 )
 
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--database-url", help="Where the database is, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
-    ),
-]
-Schema = Annotated[
-    str | None,
-    typer.Option(
-        "--database-schema", help="Database schema of the tables. [dim]PACKHORSE_DATABASE_SCHEMA[/]"
-    ),
-]
-Servers = Annotated[
-    str | None,
-    typer.Option(
-        "--kafka-bootstrap-servers", help="host:port of the broker. [dim]PACKHORSE_KAFKA_BOOTSTRAP_SERVERS[/]"
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option("--namespace", help="First part of the topics' names. [dim]PACKHORSE_NAMESPACE[/]"),
-]
-
 
 @app.command()
 def run(
     database_url: Url = None,
     database_schema: Schema = None,
-    kafka_bootstrap_servers: Servers = None,
+    kafka_bootstrap_servers: Broker = None,
     namespace: Namespace = None,
 ) -> None:
     """

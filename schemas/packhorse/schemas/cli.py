@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from packhorse.schemas.flags import Json, Registry, Schema, Url
+
 if TYPE_CHECKING:
     from packhorse.schemas.compatibility import Finding
     from packhorse.schemas.folder import Folder, Version
@@ -26,7 +28,6 @@ AvroDir = Annotated[
         "--avro-dir", help="Folder of <subject>/v<N>.avsc; schemas/avro. [dim]PACKHORSE_SCHEMAS_AVRO_DIR[/]"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Compatibility = Annotated[
     str | None,
     typer.Option(
@@ -67,22 +68,9 @@ def check(avro_dir: AvroDir = None, compatibility: Compatibility = None, as_json
 @app.command()
 def register(
     avro_dir: AvroDir = None,
-    registry_url: Annotated[
-        str | None,
-        typer.Option("--registry-url", help="The registry's base URL. [dim]PACKHORSE_REGISTRY_URL[/]"),
-    ] = None,
-    database_url: Annotated[
-        str | None,
-        typer.Option(
-            "--database-url", help="Where the ids go, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
-        ),
-    ] = None,
-    database_schema: Annotated[
-        str | None,
-        typer.Option(
-            "--database-schema", help="Database schema of the tables. [dim]PACKHORSE_DATABASE_SCHEMA[/]"
-        ),
-    ] = None,
+    registry_url: Registry = None,
+    database_url: Url = None,
+    database_schema: Schema = None,
     compatibility: Compatibility = None,
     as_json: Json = False,
 ) -> None:
@@ -174,12 +162,7 @@ def list_(
     ids: Annotated[
         bool, typer.Option("--ids", help="Show the ids that the database's table has, too.")
     ] = False,
-    database_url: Annotated[
-        str | None,
-        typer.Option(
-            "--database-url", help="Where the ids are, without a password. [dim]PACKHORSE_DATABASE_URL[/]"
-        ),
-    ] = None,
+    database_url: Url = None,
     as_json: Json = False,
 ) -> None:
     """
