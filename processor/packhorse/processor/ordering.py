@@ -57,7 +57,7 @@ def _flow(state: PartitionState, limits: Limits) -> tuple[PartitionState, tuple[
 def _next_commit(
     state: PartitionState, limits: Limits, *, now: float
 ) -> tuple[PartitionState, tuple[Command, ...]]:
-    if state.position is None or state.position == state.committed:
+    if state.position is None or state.position == state.committed or state.reopen:
         return state, ()
     if state.committing is not None or now < state.commit_at:
         return state, ()

@@ -56,8 +56,9 @@ def test_a_missing_right_is_named(ground: Ground) -> None:
         try:
             place = ground.database.rpartition("@")[2].removeprefix("postgresql://")
             url = f"postgresql://{role}:p@{place}"
+            ground.environ["PACKHORSE_DATABASE_URL"] = url
             with pytest.raises(NotReady, match=f"role {role} may not read and write packhorse"):
-                Composed(app, ground.settings(database_url=url))
+                Composed(app, ground.settings())
         finally:
             connection.execute(f"DROP ROLE {role}")
 

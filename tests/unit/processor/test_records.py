@@ -1,0 +1,102 @@
+"""What records say about themselves, whatever they hold; copies and how they are taken apart again."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from packhorse.core.ids import foreign_id
+from packhorse.processor.copies import to_quarantine, to_retry
+from packhorse.processor.record import (
+    CARRIED,
+    HeaderList,
+    Record,
+    Stream,
+    delivery_of,
+    original_headers,
+    time_of_header,
+    trace_of,
+)
+from packhorse.processor.store import Quarantined, headers_of, headers_text
+
+TOPIC_ID = UUID(int=5)
+SOURCE = Stream(topic="t", topic_id=TOPIC_ID, source="t")
+CARRIER = Stream(topic="t.g.retry.0s", topic_id=UUID(int=6), source="t")
+HEADERS = st.lists(
+    st.tuples(st.sampled_from(["id", "x", *CARRIED]), st.none() | st.binary(max_size=8)), max_size=8
+).map(tuple)
+
+
+def record(headers: HeaderList = (), offset: int = 3) -> Record:
+    return Record("t", 1, offset, 0, 0, b"k", b"v", headers)
+
+
+@pytest.mark.parametrize("header", [None, b"", b"7", b"\xff" * 36, b"0" * 35, b"g" * 32])
+def test_a_record_without_a_usable_id_gets_one_from_where_it_stands(header: bytes | None) -> None:
+    found = delivery_of(record((("id", header),)), SOURCE)
+    assert found.id == foreign_id(TOPIC_ID, 1, 3)
+    assert delivery_of(record(), SOURCE).id == found.id
+    assert delivery_of(record(offset=4), SOURCE).id != found.id
+
+
+def test_of_equal_headers_the_last_wins() -> None:
+    a, b = UUID(int=1), UUID(int=2)
+    found = delivery_of(record((("id", str(a).encode()), ("id", str(b).encode()), ("type", b"T"))), SOURCE)
+    assert (found.id, found.type) == (b, "T")
+
+
+@pytest.mark.parametrize("header", [b"\xff", b"a\0b", b"x" * 600, b""])
+def test_a_type_that_no_table_can_hold_is_none(header: bytes) -> None:
+    assert delivery_of(record((("type", header),)), SOURCE).type is None
+
+
+@pytest.mark.parametrize("value", [b"now", b"2026-13-01", b"2026-01-01T00:00:00", b"\xff", None, b"9" * 400])
+def test_an_absurd_time_is_none(value: bytes | None) -> None:
+    assert time_of_header(value) is None
+
+
+@pytest.mark.parametrize("value", [b"x", b"00-zz-b7ad6b7169203331-01", b"\xff", b""])
+def test_an_absurd_traceparent_is_none(value: bytes) -> None:
+    assert trace_of(delivery_of(record((("traceparent", value),)), SOURCE)) is None
+
+
+def quarantined(headers: HeaderList, error: str | None = "e", payload: bytes | None = b"v") -> Quarantined:
+    at = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    return Quarantined(UUID(int=9), "t", TOPIC_ID, 1, 3, b"k", payload, headers, "failed", error, 4, at)
+
+
+@given(HEADERS, st.none() | st.just("e"))
+@pytest.mark.case("S-06")
+def test_a_copy_adds_its_headers_behind_and_they_come_off_again(
+    headers: HeaderList, error: str | None
+) -> None:
+    """Also when the original has headers of the same names, or an optional one is left out."""
+    copy = to_retry(quarantined(headers, error), "g", datetime(2026, 1, 1, tzinfo=UTC))
+    assert copy.headers[: len(headers)] == headers
+    assert [name for name, _ in copy.headers[len(headers) :]] == [
+        name for name in CARRIED if error is not None or name != "error"
+    ]
+    found = delivery_of(record(copy.headers), CARRIER)
+    assert original_headers(found) == headers
+    assert (found.attempt, found.origin) == (4, ("t", TOPIC_ID, 1, 3))
+
+
+@pytest.mark.case("T-12")
+def test_a_copy_of_a_tombstone_has_no_payload() -> None:
+    copy = to_quarantine(quarantined((), payload=None), "g")
+    assert (copy.key, copy.value, copy.topic, copy.partition) == (b"k", None, "t.g.quarantine", 1)
+    assert dict(copy.headers)["first-failed-at"] == b"2026-01-02T03:04:05.000006Z"
+    assert "due-at" not in dict(copy.headers)
+
+
+def test_a_carrier_that_was_tampered_with_is_no_copy_of_anything() -> None:
+    found = delivery_of(record((("attempt", b"x"), ("source-offset", b"-1"))), CARRIER)
+    assert found.attempt is None
+    assert found.origin.offset == 3
+
+
+@given(HEADERS)
+def test_headers_survive_the_table(headers: HeaderList) -> None:
+    assert headers_of(headers_text(headers)) == headers

@@ -1,0 +1,196 @@
+"""Where reading starts, where topics and offsets stand: tables of rules."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+from uuid import UUID
+
+import pytest
+
+from packhorse.core.errors import UsageError
+from packhorse.core.message import MessageType
+from packhorse.processor import Processor
+from packhorse.processor.resetting import Move, Reset, Standing, moves
+from packhorse.processor.starting import LogEnds, MissingRecords, NoStart, Start, start_of
+from packhorse.processor.store import Mark
+from packhorse.processor.topics import Change, Create, Refusal, Topic, plan, wanted_by
+
+NOTHING = Mark(None, None, False, 0)
+STOP, CONTINUE = MissingRecords.STOP, MissingRecords.CONTINUE
+
+
+def mark(offset: int, *, same: bool = True) -> Mark:
+    return Mark(offset, 0, same, 0)
+
+
+def start(found: Mark, ends: LogEnds, missing: MissingRecords = STOP) -> Start | NoStart:
+    return start_of(found, ends, where="t[0]", group="g", missing=missing)
+
+
+@pytest.mark.case("P-31")
+@pytest.mark.case("P-32")
+@pytest.mark.parametrize(
+    ("found", "ends", "offset", "watermark"),
+    [
+        (mark(5), LogEnds(0, 9, None), 5, 5),  # a watermark alone: from it
+        (mark(5), LogEnds(0, 9, 5), 5, 5),
+        (mark(5), LogEnds(0, 9, 9), 5, 5),  # the group's offset is ahead: the database counts
+        (mark(5), LogEnds(0, 9, 2), 2, 5),  # it is behind: below the watermark all are duplicates
+        (mark(5), LogEnds(4, 9, 2), 4, 5),  # what is gone from the topic has its result
+        (mark(9), LogEnds(0, 9, 9), 9, 9),
+    ],
+)
+def test_both_known_reads_from_the_lower(found: Mark, ends: LogEnds, offset: int, watermark: int) -> None:
+    where = start(found, ends)
+    assert isinstance(where, Start)
+    assert (where.offset, where.watermark, where.first, where.adopt) == (offset, watermark, False, False)
+
+
+def test_neither_known_reads_from_the_earliest_and_writes_the_watermark_first() -> None:
+    assert start(NOTHING, LogEnds(3, 9, None)) == Start(offset=3, watermark=3, first=True)
+
+
+@pytest.mark.case("P-32")
+def test_a_committed_offset_alone_is_refused() -> None:
+    where = start(NOTHING, LogEnds(0, 9, 7))
+    assert isinstance(where, NoStart)
+    assert not where.waits
+    assert "committed offset 7 of t[0]" in where.text
+    assert "packhorse offsets reset" in where.text
+
+
+@pytest.mark.case("P-31")
+def test_another_server_is_noticed_and_its_watermark_taken_over() -> None:
+    where = start(mark(5, same=False), LogEnds(0, 9, 8))
+    assert isinstance(where, Start)
+    assert where.adopt
+    assert "the results of 3 offsets are made again" in where.notice
+
+
+@pytest.mark.case("P-28")
+def test_a_gap_is_named_with_its_size() -> None:
+    where = start(mark(5), LogEnds(8, 9, 5))
+    assert isinstance(where, NoStart)
+    assert "offsets 5 to 7 (3) of t[0]" in where.text
+    assert start(mark(5), LogEnds(8, 9, 5), CONTINUE) == Start(
+        offset=8,
+        watermark=8,
+        adopt=True,
+        notice="offsets 5 to 7 (3) of t[0] have no result and are no longer in the topic; going on behind them, "
+        "as missing_records=continue says",
+    )
+
+
+def test_a_log_that_ends_below_the_watermark_is_waited_for_and_named() -> None:
+    where = start(mark(9), LogEnds(0, 7, 9))
+    assert isinstance(where, NoStart)
+    assert where.waits
+    assert "2 records are gone from its end" in where.text
+
+
+class Placed:
+    __packhorse__: ClassVar[MessageType] = MessageType(
+        type="unit.Placed", version=1, namespace="unit", aggregatetype="orders", schema="{}"
+    )
+
+
+def app() -> Processor:
+    made = Processor("unit")
+    made.handler(Placed)(lambda message, ctx: None)
+    return made
+
+
+def wanted(partitions: int | None = None, *sources: str) -> Any:
+    return wanted_by([app()], sources, partitions=partitions, replication=-1)
+
+
+NAMES = ("unit.orders", "unit.orders.unit.retry.0s", "unit.orders.unit.quarantine")
+
+
+def there() -> dict[str, Topic]:
+    """Return what `apply` makes of `wanted()`."""
+    made: dict[str, Topic] = {}
+    for step in plan(wanted(), {}, default_max_bytes=1000):
+        assert isinstance(step, Create)
+        config = {"max.message.bytes": "1000", **step.config}
+        made[step.topic] = Topic(name=step.topic, partitions=step.partitions, replication=1, config=config)
+    return made
+
+
+@pytest.mark.case("T-16")
+def test_topics_of_a_group_keep_for_ever_and_hold_what_the_source_holds() -> None:
+    steps = plan(wanted(3), {}, default_max_bytes=1000)
+    assert [step.topic for step in steps] == list(NAMES)
+    source, retry, quarantine = steps
+    assert isinstance(source, Create)
+    assert source.config == {"message.timestamp.type": "LogAppendTime"}
+    for step in (retry, quarantine):
+        assert isinstance(step, Create)
+        assert step.partitions == 3
+        assert step.config == {
+            "cleanup.policy": "delete",
+            "retention.ms": "-1",
+            "retention.bytes": "-1",
+            "max.message.bytes": str(1000 + 64 * 1024),
+        }
+
+
+def test_what_is_as_it_must_be_needs_no_step() -> None:
+    assert plan(wanted(), there(), default_max_bytes=1000) == []
+
+
+@pytest.mark.case("T-16")
+def test_what_differs_is_set() -> None:
+    topics = there()
+    name = NAMES[2]
+    topics[name] = replace(topics[name], config={**topics[name].config, "retention.ms": "604800000"})
+    assert plan(wanted(), topics, default_max_bytes=1000) == [
+        Change(topic=name, name="retention.ms", was="604800000", to="-1")
+    ]
+    source = replace(topics[NAMES[0]], config={**topics[NAMES[0]].config, "max.message.bytes": "5000"})
+    steps = plan(wanted(), {**there(), NAMES[0]: source}, default_max_bytes=1000)
+    assert {(step.topic, step.to) for step in steps if isinstance(step, Change)} == {
+        (NAMES[1], str(5000 + 64 * 1024)),
+        (NAMES[2], str(5000 + 64 * 1024)),
+    }
+
+
+def test_a_change_of_the_partition_count_is_refused_and_the_way_named() -> None:
+    (step,) = plan(wanted(12), there(), default_max_bytes=1000)
+    assert isinstance(step, Refusal)
+    assert "it has 6 partitions, not 12; partitions are never added in place" in step.text
+    topics = there()
+    topics[NAMES[1]] = replace(topics[NAMES[1]], partitions=3)
+    (step,) = plan(wanted(), topics, default_max_bytes=1000)
+    assert isinstance(step, Refusal)
+    assert "it has 3 partitions and unit.orders has 6" in step.text
+
+
+STANDINGS = [
+    Standing("t", UUID(int=1), 0, 5, 5, 2, 9),
+    Standing("t", UUID(int=1), 1, None, 3, 0, 3),
+]
+
+
+def test_a_reset_moves_what_is_not_there_yet() -> None:
+    assert moves(STANDINGS, Reset(to="committed")) == [Move(STANDINGS[1], 3)]
+    assert moves(STANDINGS, Reset(to="earliest")) == [Move(STANDINGS[0], 2), Move(STANDINGS[1], 0)]
+    assert moves(STANDINGS, Reset(to="latest", partition=0)) == [Move(STANDINGS[0], 9)]
+    assert moves(STANDINGS, Reset(to="5", partition=0)) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "about"),
+    [
+        ({"to": "now"}, "'now' is not allowed"),
+        ({"to": "7"}, "name it with --partition"),
+        ({"to": "10", "partition": 0}, "offset 10 is not in"),
+        ({"to": "1", "partition": 0}, "offset 1 is not in"),
+        ({"to": "latest", "partition": 7}, "partition 7 does not exist"),
+    ],
+)
+def test_a_reset_that_makes_no_sense_is_refused(given: dict[str, Any], about: str) -> None:
+    with pytest.raises(UsageError, match=about):
+        moves(STANDINGS, Reset(**given))
+    none = [STANDINGS[0]._replace(committed=None)]
+    with pytest.raises(UsageError, match="has no committed offset"):
+        moves(none, Reset(to="committed"))
