@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from io import TextIOWrapper
 from pathlib import Path
@@ -12,7 +13,7 @@ from typer.main import get_command
 
 from packhorse.cli.exits import ExitCode, code_of, secrets_around, told
 from packhorse.cli.lazy import LazyGroup
-from packhorse.core.errors import PackhorseError
+from packhorse.core.errors import PackhorseError, UsageError
 
 _SETTINGS = (
     "[bold]Settings[/bold] come from flags, the environment ([cyan]PACKHORSE_…[/cyan], or "
@@ -85,6 +86,7 @@ def run() -> None:
     """Run the command line and leave with its exit code; nothing but a bug shows a traceback."""
     _make_printable()
     try:
+        _check_arguments(sys.argv[1:])
         get_command(app).main(prog_name="packhorse")
     except KeyboardInterrupt:
         _leave(ExitCode.INTERRUPTED)
@@ -95,6 +97,15 @@ def run() -> None:
     except Exception as error:  # noqa: BLE001 the last resort: tell it without a secret
         sys.stderr.write(told(error, secrets_around()) + "\n")
         _leave(code_of(error) if isinstance(error, PackhorseError) else ExitCode.FAILED)
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no text in this locale: Python passes them on as what no database, broker or file takes."""
+    for number, argument in enumerate(arguments, start=1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"argument {number}, {argument!r}, is no UTF-8 text") from None
 
 
 def _make_printable() -> None:

@@ -15,6 +15,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import secrets_of, without_secrets
@@ -25,6 +26,7 @@ LOCK_CLASS = 1346454348
 TRIES = 10
 
 OLDEST_SERVER = 15
+CONNECT_SECONDS = 10
 DAY_NAME = re.compile(r"outbox_(\d{8})")
 
 SERVER_VERSION = "SHOW server_version_num"
@@ -164,7 +166,10 @@ def _engine(url: str) -> Iterator[sqlalchemy.Engine]:
 
 def _connected(url: str) -> psycopg.Connection[Any]:
     # nothing is prepared by name: a pooler that lends servers by the transaction would lose it
-    return psycopg.connect(url, prepare_threshold=None)
+    given = conninfo_to_dict(url)
+    return psycopg.connect(
+        url, prepare_threshold=None, connect_timeout=given.get("connect_timeout", CONNECT_SECONDS)
+    )
 
 
 @contextlib.contextmanager

@@ -4,6 +4,18 @@ from dataclasses import dataclass
 
 from packhorse.core.naming import checked_identifier
 
+TABLES = (
+    "audit",
+    "failed_attempt",
+    "inbox",
+    "outbox",
+    "quarantined_message",
+    "relay",
+    "schema_version",
+    "watermark",
+)
+"""All tables that the migrations make, beside the outbox's partitions."""
+
 COLUMNS = (
     "id",
     "aggregatetype",

@@ -238,6 +238,31 @@ def test_the_doctor_names_each_fault_and_goes_on(run: Any, connection: psycopg.C
 
 
 @pytest.mark.case("X-11")
+@pytest.mark.case("X-11")
+@pytest.mark.parametrize("table", ["audit", "failed_attempt", "quarantined_message", "watermark"])
+def test_the_doctor_names_a_table_that_is_gone(
+    run: Any, connection: psycopg.Connection[Any], table: str
+) -> None:
+    """Fails when only the number of the last migration is looked at."""
+    connection.execute(f"ALTER TABLE packhorse.{table} RENAME TO aside")
+    found = run("doctor")
+    assert found.code == 1
+    assert f"gone: {table}, though the migrations ran" in found.out
+
+
+@pytest.mark.case("X-02")
+def test_the_environment_does_not_say_who_acts(run: Any, connection: psycopg.Connection[Any]) -> None:
+    """Fails when the user's name is taken from LOGNAME or USER, which whoever acts can set."""
+    message_id = rested(connection)
+    names = dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"), "somebody-else")
+    done = run("quarantine", "redrive", message_id, "--why", "fixed", "--yes", "--json", **names)
+    assert done.code == 0
+    row = connection.execute("SELECT actor FROM packhorse.audit").fetchone()
+    assert row is not None
+    assert "somebody-else" not in row[0]
+    assert row[0] == done.json()["actor"]
+
+
 def test_the_doctor_without_tables_says_how_to_make_them(empty_database: str) -> None:
     """Fails when a missing table ends the command, or is not named."""
     found = packhorse("doctor", PACKHORSE_DATABASE_URL=empty_database)

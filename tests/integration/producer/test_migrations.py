@@ -1,6 +1,7 @@
 """Migrations on a real database: twice, at once, without rights, as a script, and with least rights."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.producer import Outbox, alembic, migrate
 from packhorse.producer.partitions import DAYS_AHEAD, Day
+from packhorse.producer.sql import TABLES
 from packhorse.testing import register_for_tests
 
 MOVED = AmountMoved(account="a", amount=1)
@@ -72,6 +74,8 @@ def test_up_makes_everything_and_again_changes_nothing(empty_database: str) -> N
     first = migrate.upgrade(empty_database)
     made = catalog(empty_database)
     assert first.ready
+    tables = {name for kind, name, *_ in made if kind == "column" and not name.startswith("outbox_")}
+    assert tables - {"alembic_version"} == set(TABLES)
     assert first.partitions_until == SYSTEM_CLOCK.now().date() + timedelta(days=DAYS_AHEAD)
     assert migrate.upgrade(empty_database) == migrate.status(empty_database) == first
     assert catalog(empty_database) == made
@@ -193,6 +197,20 @@ def test_a_database_that_does_not_answer_is_named_without_its_password() -> None
     with pytest.raises(DatabaseUnavailable, match="PACKHORSE_DATABASE_URL") as caught:
         migrate.status("postgresql://ada:lovelace@127.0.0.1:1/nowhere?connect_timeout=2")
     assert "lovelace" not in str(caught.value)
+
+
+def test_a_database_that_takes_the_connection_and_says_nothing_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fails, by hanging, when connecting has no limit of its own; a limit in the URL wins."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"postgresql://127.0.0.1:{mute.getsockname()[1]}/nowhere"
+        monkeypatch.setattr(alembic, "CONNECT_SECONDS", 2)
+        with pytest.raises(DatabaseUnavailable, match="timeout"):
+            migrate.status(url)
+        monkeypatch.setattr(alembic, "CONNECT_SECONDS", 600)
+        with pytest.raises(DatabaseUnavailable, match="timeout"):
+            migrate.status(f"{url}?connect_timeout=2")
 
 
 def test_status_says_by_its_exit_code_whether_something_is_pending(empty_database: str) -> None:

@@ -185,6 +185,17 @@ def test_a_full_disk_is_told_in_one_line() -> None:
     assert done.stderr == b"packhorse: No space left on device; what was printed or written is not complete\n"
 
 
+@pytest.mark.parametrize(
+    "arguments", [["status", "\udcff"], ["quarantine", "list", "--group", "a\udcff"], ["--config", "\udcff"]]
+)
+def test_an_argument_that_is_no_text_is_refused_and_shown_inert(arguments: list[str]) -> None:
+    """Fails when such bytes go on to a driver, which can't carry them."""
+    found = packhorse(*arguments)
+    assert found.code == ExitCode.USAGE
+    assert found.err.startswith(f"packhorse: argument {len(arguments)}, '")
+    assert "\\udcff', is no UTF-8 text" in found.err
+
+
 def test_a_locale_without_our_letters_gets_escapes() -> None:
     """Fails when a tick or an ellipsis ends the command with a UnicodeEncodeError."""
     done = in_a_shell("", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii")

@@ -114,6 +114,7 @@ def test_a_server_is_judged(given: dict[str, Any], check: str, verdict: Verdict)
         ({"sequence_cache": 32}, "sequence", Verdict.FAILED),
         ({"sequence_cache": None}, "sequence", Verdict.FAILED),
         ({"without_trigger": ("outbox_20260801",)}, "triggers", Verdict.FAILED),
+        ({"missing": ("audit", "inbox")}, "tables", Verdict.FAILED),
         ({"partitions_until": date(2026, 8, 2)}, "partitions", Verdict.WARNING),
         ({"partitions_until": None}, "partitions", Verdict.WARNING),
         ({"default_rows": True}, "partitions", Verdict.WARNING),

@@ -90,6 +90,7 @@ class Tables:
         pending: Migrations that have not run.
         sequence_cache: Values that each connection draws ahead from the outbox's sequence.
         without_trigger: Tables of the outbox without an enabled trigger that refuses changes.
+        missing: Tables that the migrations made and that are gone.
         partitions_until: Last day with a partition.
         today: By the database's clock, UTC.
         default_rows: Whether rows lie in the default partition.
@@ -100,6 +101,7 @@ class Tables:
     pending: tuple[str, ...]
     sequence_cache: int | None = None
     without_trigger: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     partitions_until: date | None = None
     today: date
     default_rows: bool = False
@@ -119,6 +121,13 @@ def judge_tables(tables: Tables) -> Iterator[Finding]:
     if tables.current is None:
         yield skipped("outbox", "there are no tables", next_step="packhorse migrate up")
         return
+    if tables.missing:
+        yield failed(
+            "tables",
+            f"gone: {', '.join(tables.missing)}, though the migrations ran",
+            cause="they were dropped or renamed by hand, or a restore left them out",
+            next_step="restore them from a backup; `packhorse migrate sql` shows how they are made",
+        )
     yield _sequence(tables.sequence_cache)
     yield _triggers(tables.without_trigger)
     yield _partitions(tables)

@@ -24,6 +24,7 @@ from packhorse.console.postgres import connected, translated
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError
 from packhorse.producer import migrate
+from packhorse.producer.sql import TABLES
 
 
 class DatabaseCheck:
@@ -123,8 +124,10 @@ class DatabaseCheck:
         }
         if status.current is None:
             return Tables(**known, today=self._clock.now().date())
-        outbox = self._all(connection, sql.OUTBOX, {"outbox": f'"{self._schema}".outbox'})[0]
-        outbox["without_trigger"] = tuple(outbox["without_trigger"])
+        values = {"outbox": f'"{self._schema}".outbox', "schema": self._schema, "tables": list(TABLES)}
+        outbox = self._all(connection, sql.OUTBOX, values)[0]
+        for name in ("without_trigger", "missing"):
+            outbox[name] = tuple(outbox[name])
         return Tables(**known, **outbox)
 
     def _relay(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:

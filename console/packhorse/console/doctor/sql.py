@@ -19,9 +19,13 @@ SELECT (SELECT s.seqcache FROM pg_sequence AS s
                AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = 'refuse_change'
                                AND t.tgenabled IN ('O', 'A'))
              ORDER BY 1) AS without_trigger,
+       ARRAY(SELECT t.name FROM unnest(%(tables)s::text[]) AS t (name)
+             WHERE NOT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+                               WHERE n.nspname = %(schema)s AND c.relname = t.name AND c.relkind IN ('r', 'p'))
+             ORDER BY 1) AS missing,
        (clock_timestamp() AT TIME ZONE 'UTC')::date AS today
 """
-"""The outbox's sequence, and its tables that would let a row be changed."""
+"""The outbox's sequence, its tables that would let a row be changed, and which of all tables are missing."""
 
 RELAY = """
 SELECT r.epoch, r.owner, coalesce(r.lease_until > clock_timestamp(), false) AS owned,
