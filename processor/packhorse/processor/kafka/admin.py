@@ -152,7 +152,8 @@ class BrokerQuestions:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return "unknown", 0
             raise asked(error, f"group {group}") from error
-        return found.state.name.lower(), len(found.members)
+        state = found.state.name.lower()
+        return ("unknown" if state == "dead" else state), len(found.members)
 
     def set_offsets(self, group: str, topic: str, positions: Mapping[int, int]) -> None:
         """Set a stopped group's committed offsets. Raises BrokerUnavailable, also when the group has members."""
