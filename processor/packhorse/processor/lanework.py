@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 from uuid import UUID
 
 from packhorse.core.errors import MessageFault, PackhorseError
+from packhorse.core.telemetry import NO_TELEMETRY
 from packhorse.processor import postgres
 from packhorse.processor.batch import Batch
 from packhorse.processor.context import _Meta
@@ -85,7 +86,6 @@ def ids_of(deliveries: Sequence[Delivery]) -> list[UUID]:
 @contextmanager
 def around(member: Member, context: _Meta, plant: Plant) -> Iterator[None]:
     """Run the block as the handling of *member*: in a span below its writer's, with its context for what is emitted."""
-    kind = member.delivery.type or ""
     with (
         message_context(
             correlation_id=context.correlation_id or str(context.id),
@@ -93,22 +93,31 @@ def around(member: Member, context: _Meta, plant: Plant) -> Iterator[None]:
             actor=context.actor,
             tenant=context.tenant,
         ),
-        plant.telemetry.span(
-            f"process {kind}",
-            parent=trace_of(member.delivery),
-            attributes={
-                "messaging.system": "kafka",
-                "messaging.operation.type": "process",
-                "messaging.destination.name": context.topic,
-                "messaging.consumer.group.name": plant.app.group,
-                "messaging.destination.partition.id": str(context.partition),
-                "messaging.kafka.offset": context.offset,
-                "packhorse.message.id": str(context.id),
-                "packhorse.attempt": context.attempt,
-            },
-        ),
+        _span(member, context, plant),
     ):
         yield
+
+
+def _span(member: Member, context: _Meta, plant: Plant) -> AbstractContextManager[None]:
+    if plant.telemetry is NO_TELEMETRY:
+        return _NO_SPAN
+    return plant.telemetry.span(
+        f"process {member.delivery.type or ''}",
+        parent=trace_of(member.delivery),
+        attributes={
+            "messaging.system": "kafka",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": context.topic,
+            "messaging.consumer.group.name": plant.app.group,
+            "messaging.destination.partition.id": str(context.partition),
+            "messaging.kafka.offset": context.offset,
+            "packhorse.message.id": str(context.id),
+            "packhorse.attempt": context.attempt,
+        },
+    )
+
+
+_NO_SPAN = nullcontext()
 
 
 def ended_at(connection: postgres.Guarded, member: Member, *, touched: bool) -> Ran | None:

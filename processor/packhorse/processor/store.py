@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
@@ -89,7 +89,7 @@ class Store:
         """Return what the database knows of the messages *ids* and of the partition's watermark."""
         answer = yield Statement(
             self.queries.look_up,
-            {**self._place(stream, partition), "source": stream.source, "ids": ids},
+            {**self._place(stream, partition), "source": stream.source, "ids": literal(ids)},
         )
         if not answer.rows:
             return Known(None, False, None, {})
@@ -125,11 +125,11 @@ class Store:
                 {
                     "group": self.group,
                     "source": stream.source,
-                    "ids": [r.delivery.id for r in failed],
-                    "attempts": [r.attempt for r in failed],
+                    "ids": literal(r.delivery.id for r in failed),
+                    "attempts": literal(r.attempt for r in failed),
                     "reasons": [r.failed_as for r in failed],
                     "errors": [r.error for r in failed],
-                    "delays": [r.delay if r.outcome is Outcome.RETRY else None for r in failed],
+                    "delays": literal(r.delay if r.outcome is Outcome.RETRY else None for r in failed),
                 },
             )
 
@@ -141,12 +141,14 @@ class Store:
     def count_deliveries(self, stream: Stream, ids: Sequence[UUID]) -> Steps[None]:
         """Count one more delivery for each of *ids*; equal ones count as often as they stand there."""
         yield Statement(
-            self.queries.count_deliveries, {"group": self.group, "source": stream.source, "ids": ids}
+            self.queries.count_deliveries, {"group": self.group, "source": stream.source, "ids": literal(ids)}
         )
 
     def uncopied(self, source: str, ids: Sequence[UUID]) -> Steps[list[Quarantined]]:
         """Return those of *ids* that are quarantined and whose copy is not known to be confirmed."""
-        answer = yield Statement(self.queries.uncopied, {"group": self.group, "source": source, "ids": ids})
+        answer = yield Statement(
+            self.queries.uncopied, {"group": self.group, "source": source, "ids": literal(ids)}
+        )
         return [_quarantined(row) for row in answer.rows]
 
     def confirm_copies(self, source: str, places: Sequence[Place]) -> Steps[None]:
@@ -156,10 +158,10 @@ class Store:
             {
                 "group": self.group,
                 "source": source,
-                "ids": [place.id for place in places],
-                "partitions": [place.partition for place in places],
-                "offsets": [place.offset for place in places],
-                "attempts": [place.attempt for place in places],
+                "ids": literal(place.id for place in places),
+                "partitions": literal(place.partition for place in places),
+                "offsets": literal(place.offset for place in places),
+                "attempts": literal(place.attempt for place in places),
             },
         )
 
@@ -200,7 +202,7 @@ class Store:
     def redrives_sent(self, topics: Sequence[str], ids: Sequence[UUID]) -> Steps[None]:
         """Record that the copies of *ids* stand in the topic."""
         yield Statement(
-            self.queries.redrives_sent, {"group": self.group, "topics": list(topics), "ids": list(ids)}
+            self.queries.redrives_sent, {"group": self.group, "topics": list(topics), "ids": literal(ids)}
         )
 
     def late_copies(self, topics: Sequence[str]) -> Steps[list[Quarantined]]:
@@ -265,15 +267,25 @@ class Store:
         return {"group": self.group, "topic_id": stream.topic_id, "partition": partition}
 
 
+def literal(values: Iterable[UUID | int | float | None]) -> str:
+    """
+    Return the array literal of *values*, which need no quotes; the driver's own way takes ten times as long.
+
+    >>> literal([1, None, 3])
+    '{1,NULL,3}'
+    """
+    return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
+
+
 def _new_rows(results: Sequence[Result]) -> dict[str, Any]:
     return {
-        "ids": [r.delivery.id for r in results],
+        "ids": literal(r.delivery.id for r in results),
         "outcomes": [r.outcome.value for r in results],
-        "attempts": [_recorded_attempt(r) for r in results],
-        "partitions": [r.delivery.origin.partition for r in results],
-        "offsets": [r.delivery.origin.offset for r in results],
+        "attempts": literal(_recorded_attempt(r) for r in results),
+        "partitions": literal(r.delivery.origin.partition for r in results),
+        "offsets": literal(r.delivery.origin.offset for r in results),
         "types": [r.delivery.type for r in results],
-        "delays": [r.delay for r in results],
+        "delays": literal(r.delay for r in results),
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
     }
@@ -281,14 +293,14 @@ def _new_rows(results: Sequence[Result]) -> dict[str, Any]:
 
 def _old_rows(results: Sequence[Result]) -> dict[str, Any]:
     return {
-        "ids": [r.delivery.id for r in results],
+        "ids": literal(r.delivery.id for r in results),
         "outcomes": [r.outcome.value for r in results],
-        "attempts": [_recorded_attempt(r) for r in results],
-        "more": [0 if r.again else 1 for r in results],
-        "delays": [r.delay for r in results],
+        "attempts": literal(_recorded_attempt(r) for r in results),
+        "more": literal(0 if r.again else 1 for r in results),
+        "delays": literal(r.delay for r in results),
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
-        "expected": [r.row.attempt for r in results if r.row is not None],
+        "expected": literal(r.row.attempt for r in results if r.row is not None),
     }
 
 
@@ -300,12 +312,12 @@ def _recorded_attempt(result: Result) -> int:
 def _quarantine_rows(results: Sequence[Result]) -> dict[str, Any]:
     deliveries = [result.delivery for result in results]
     return {
-        "ids": [d.id for d in deliveries],
-        "topic_ids": [d.origin.topic_id for d in deliveries],
-        "partitions": [d.origin.partition for d in deliveries],
-        "offsets": [d.origin.offset for d in deliveries],
-        "epochs": [d.record.leader_epoch for d in deliveries],
-        "timestamps": [d.record.timestamp_ms for d in deliveries],
+        "ids": literal(d.id for d in deliveries),
+        "topic_ids": literal(d.origin.topic_id for d in deliveries),
+        "partitions": literal(d.origin.partition for d in deliveries),
+        "offsets": literal(d.origin.offset for d in deliveries),
+        "epochs": literal(d.record.leader_epoch for d in deliveries),
+        "timestamps": literal(d.record.timestamp_ms for d in deliveries),
         "keys": [d.record.key for d in deliveries],
         "payloads": [d.record.value for d in deliveries],
         "headers": [headers_text(original_headers(d)) for d in deliveries],
@@ -313,7 +325,7 @@ def _quarantine_rows(results: Sequence[Result]) -> dict[str, Any]:
         "tenants": [text_of(d.headers.get("tenant")) for d in deliveries],
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
-        "attempts": [r.attempt for r in results],
+        "attempts": literal(r.attempt for r in results),
     }
 
 
