@@ -59,10 +59,16 @@ def _database(state: State, command: Command, *, now: float) -> Command:
 
 
 def _carry(state: State, sent: Position, *, now: float, policy: Policy) -> Command:
+    """
+    Fetch, flush or send, whichever is next.
+
+    The time until the next poll is spent waiting for confirmations: the client then sends at once instead of lingering.
+    """
     if (batch := state.batch) is None:
         if now >= state.poll_at:
             return _database(state, Fetch(sent), now=now)
-        return Wait((min(state.poll_at, state.save_at) if state.waiting else state.poll_at) - now)
+        pause = state.poll_at - now
+        return Confirm(min(pause, policy.confirm_slice)) if state.waiting else Wait(pause)
     if batch.unflushed is not None:
         return _database(state, _flush(state, batch.unflushed, now=now, policy=policy), now=now)
     if now < state.send_at:

@@ -43,7 +43,7 @@ OURS: Mapping[str, Property] = {
 
 DEFAULTS: Mapping[str, Property] = {
     "compression.type": "lz4",
-    "linger.ms": 2,
+    "linger.ms": 5,
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": 65_536,
     "message.max.bytes": 100_000_000,

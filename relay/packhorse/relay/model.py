@@ -116,7 +116,7 @@ class Policy:
     """
 
     batch_rows: int = 5_000
-    poll: float = 0.01
+    poll: float = 0.005
     idle_poll: float = 0.05
     idle_after: float = 5.0
     save: float = 0.2

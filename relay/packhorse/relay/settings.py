@@ -22,7 +22,7 @@ class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSett
 
     section: ClassVar[str] = "relay"
     batch_rows: Annotated[int, Field(ge=1, le=100_000)] = 5_000
-    poll: Annotated[float, Field(ge=0.001, le=60)] = 0.01
+    poll: Annotated[float, Field(ge=0.001, le=60)] = 0.005
     idle_poll: Annotated[float, Field(ge=0.001, le=60)] = 0.05
     lease: Annotated[float, Field(ge=1, le=600)] = 5.0
     stop_within: Annotated[float, Field(ge=0, le=600)] = 10.0

@@ -144,8 +144,17 @@ def test_saves_come_at_most_five_times_a_second(walk: Walk) -> None:
     walk.on(Saved())
     walk.on(Waited(), after=POLICY.poll)
     walk.on(Fetched(batch(2, start=Position(horizon=H1), target=H2)))
-    assert isinstance(walk.on(Sent(1)), Wait)
-    assert isinstance(walk.on(Waited(), after=POLICY.save), Confirm)
+    assert isinstance(walk.on(Sent(1)), Confirm)
+    assert isinstance(walk.on(Confirmed()), Wait)
+    assert isinstance(walk.on(Waited(), after=POLICY.save), Save)
+
+
+def test_until_the_next_poll_it_waits_for_confirmations(walk: Walk) -> None:
+    walk.state = replace(walk.state, save_at=walk.now + 1, idle_save_at=walk.now + 1)
+    sent(walk, 1)
+    assert walk.state.waiting == 1
+    assert walk.command == Confirm(POLICY.poll)
+    assert walk.on(Confirmed()) == Wait(POLICY.poll)
 
 
 def test_slow_confirmations_make_saves_rarer(walk: Walk) -> None:

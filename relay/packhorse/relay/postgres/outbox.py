@@ -26,7 +26,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 """Payload bytes in one fetch, about: what keeps memory bounded when messages are large."""
 LAG_COUNTED = 10_000
 """The gauge of waiting rows ends here; `packhorse relay status` counts further."""
-_CHUNK = 50_000
+_CHUNK = 20_000
 INLINE_BYTES = 16 * 1024
 """A larger payload is read apart from its row, so that a batch of large ones can be cut before it is read."""
 
