@@ -73,6 +73,7 @@ class Composed:
             signal=signal,
             log=log,
             reconnected=self._reconnected,
+            broke=self._broke,
         )
         self._check(broker)
         self.lanes = Lanes(
@@ -93,6 +94,9 @@ class Composed:
 
     def _reconnected(self) -> None:
         self.loop.void()
+
+    def _broke(self, why: str) -> None:
+        self.loop.abort(why)
 
     def close(self) -> None:
         """Stop what runs beside the loop."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from packhorse.core.ids import derived_id
 from packhorse.core.logs import Log
 from packhorse.core.message import TypedMessage
-from packhorse.processor.record import Delivery, text_of
-
-MessageClass = type[TypedMessage]
+from packhorse.processor.metadata import MessageClass, Metadata
+from packhorse.processor.record import Delivery
 
 if TYPE_CHECKING:
     from packhorse.processor.postgres import AsyncConnection, Connection
     from packhorse.processor.sqlalchemy import AsyncSession, Session
-
     from packhorse.producer import Outgoing, Tombstone
 
 
@@ -33,8 +29,8 @@ class Resources(Protocol):
     def session(self) -> Session:
         """Return a session on that connection, made when it is first asked for."""
 
-    def emit(self, draft: Outgoing | Tombstone) -> None:
-        """Write one follow-up in the transaction."""
+    def emit(self, drafts: list[Outgoing | Tombstone]) -> None:
+        """Write follow-ups in the transaction, in their order."""
 
 
 class AsyncResources(Protocol):
@@ -48,150 +44,11 @@ class AsyncResources(Protocol):
     def session(self) -> AsyncSession:
         """Return a session on that connection, made when it is first asked for."""
 
-    async def emit(self, draft: Outgoing | Tombstone) -> None:
-        """Write one follow-up in the transaction."""
+    async def emit(self, drafts: list[Outgoing | Tombstone]) -> None:
+        """Write follow-ups in the transaction, in their order."""
 
 
-class _Meta:
-    """Who the message in hand is; read from its headers when asked."""
-
-    __slots__ = ("_delivery", "_group", "_ordinal", "attempt", "log", "touched")
-
-    def __init__(self, delivery: Delivery, *, group: str, attempt: int, log: Log) -> None:
-        self._delivery = delivery
-        self._group = group
-        self._ordinal = 0
-        self.attempt = attempt
-        self.log = log
-        self.touched = False
-
-    @property
-    def id(self) -> UUID:
-        """Return the message's id: unique for all time, the same at each delivery."""
-        return self._delivery.id
-
-    @property
-    def type(self) -> str | None:
-        """Return the full name of the message's Avro record, as its header has it."""
-        return self._delivery.type
-
-    @property
-    def key(self) -> str | None:
-        """Return the key as text; None when it has none or its bytes are no UTF-8 (see `raw_key`)."""
-        try:
-            return None if self.raw_key is None else self.raw_key.decode()
-        except UnicodeDecodeError:
-            return None
-
-    @property
-    def raw_key(self) -> bytes | None:
-        """Return the key's bytes."""
-        return self._delivery.record.key
-
-    @property
-    def topic(self) -> str:
-        """Return the topic that the message first stood in."""
-        return self._delivery.origin.topic
-
-    @property
-    def partition(self) -> int:
-        """Return the partition that the message first stood in."""
-        return self._delivery.origin.partition
-
-    @property
-    def offset(self) -> int:
-        """Return the offset that the message first had."""
-        return self._delivery.origin.offset
-
-    @property
-    def timestamp(self) -> datetime:
-        """Return the record's timestamp, aware, UTC, to the millisecond."""
-        return datetime.fromtimestamp(self._delivery.record.timestamp_ms / 1000, UTC)
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Return the writer's own headers (those of the one header `headers`); empty when they are no JSON of texts."""
-        value = self._delivery.headers.get("headers")
-        if value is None:
-            return {}
-        try:
-            found = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
-        if not isinstance(found, dict):
-            return {}
-        return {name: text for name, text in found.items() if isinstance(text, str)}
-
-    @property
-    def raw_headers(self) -> Mapping[str, bytes | None]:
-        """Return all of the record's headers as they arrived; of equal names the last."""
-        return self._delivery.headers
-
-    @property
-    def correlation_id(self) -> str | None:
-        """Return what the message belongs to."""
-        return self._text("correlation-id")
-
-    @property
-    def causation_id(self) -> str | None:
-        """Return the id of what caused the message."""
-        return self._text("causation-id")
-
-    @property
-    def tenant(self) -> str | None:
-        """Return for whom the message is."""
-        return self._text("tenant")
-
-    @property
-    def actor(self) -> str | None:
-        """Return who caused the message."""
-        return self._text("actor")
-
-    def _text(self, header: str) -> str | None:
-        return text_of(self._delivery.headers.get(header))
-
-    def _follow_up(
-        self,
-        message: TypedMessage,
-        key: str | None,
-        headers: Mapping[str, str] | None,
-        expires_at: datetime | None,
-    ) -> Outgoing:
-        from packhorse.producer import Outgoing
-
-        return Outgoing(
-            message=message,
-            key=key,
-            headers=headers,
-            expires_at=expires_at,
-            id=self._next_id(),
-            correlation_id=self.correlation_id or str(self.id),
-            causation_id=str(self.id),
-            tenant=self.tenant,
-            actor=self.actor,
-        )
-
-    def _tombstone(self, of: MessageClass, key: str) -> Tombstone:
-        from packhorse.producer import Tombstone
-
-        return Tombstone(
-            of=of,
-            key=key,
-            id=self._next_id(),
-            correlation_id=self.correlation_id or str(self.id),
-            causation_id=str(self.id),
-            tenant=self.tenant,
-            actor=self.actor,
-        )
-
-    def _next_id(self) -> UUID:
-        self.touched = True
-        follow_up = derived_id(self.id, self._group, self._ordinal)
-        self._ordinal += 1
-        return follow_up
-
-
-class Context(_Meta):
+class Context(Metadata):
     """
     What a `def` handler gets beside the message.
 
@@ -248,17 +105,24 @@ class Context(_Meta):
             InvalidMessage, SchemaNotRegistered: As `Outbox.emit`; nothing is written.
         """
         draft = self._follow_up(message, key, headers, expires_at)
-        self._resources.emit(draft)
+        self._resources.emit([draft])
         return draft.id or self.id
 
     def emit_tombstone(self, of: MessageClass, *, key: str) -> UUID:
         """Write a follow-up without payload, so that *key* is deleted from the topic of the class *of*; as `emit`."""
         draft = self._tombstone(of, key)
-        self._resources.emit(draft)
+        self._resources.emit([draft])
         return draft.id or self.id
 
+    def emit_many(self, messages: Iterable[tuple[TypedMessage, str | None]]) -> list[UUID]:
+        """Write follow-ups, given as (message, key), in their order and in one round trip; otherwise as `emit`."""
+        drafts = [self._follow_up(message, key, None, None) for message, key in messages]
+        if drafts:
+            self._resources.emit([*drafts])
+        return [draft.id or self.id for draft in drafts]
 
-class AsyncContext(_Meta):
+
+class AsyncContext(Metadata):
     """What an `async def` handler gets beside the message; attributes and promises are those of `Context`."""
 
     __slots__ = ("_resources",)
@@ -291,11 +155,18 @@ class AsyncContext(_Meta):
     ) -> UUID:
         """Write a follow-up, as `Context.emit`."""
         draft = self._follow_up(message, key, headers, expires_at)
-        await self._resources.emit(draft)
+        await self._resources.emit([draft])
         return draft.id or self.id
 
     async def emit_tombstone(self, of: MessageClass, *, key: str) -> UUID:
         """Write a follow-up without payload, as `Context.emit_tombstone`."""
         draft = self._tombstone(of, key)
-        await self._resources.emit(draft)
+        await self._resources.emit([draft])
         return draft.id or self.id
+
+    async def emit_many(self, messages: Iterable[tuple[TypedMessage, str | None]]) -> list[UUID]:
+        """Write follow-ups, as `Context.emit_many`."""
+        drafts = [self._follow_up(message, key, None, None) for message, key in messages]
+        if drafts:
+            await self._resources.emit([*drafts])
+        return [draft.id or self.id for draft in drafts]

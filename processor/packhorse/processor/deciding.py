@@ -5,36 +5,40 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from packhorse.core.backoff import delay_after
-from packhorse.processor.ordering import carry_on
-from packhorse.processor.partition import (
-    Alarm,
+from packhorse.processor.events import (
     Assigned,
-    Attach,
     BatchEnded,
-    Command,
     CommitFailed,
     CommitRefused,
     Committed,
-    DropBelow,
     Ended,
     Event,
     Fetched,
-    Forget,
     LaneBroke,
-    Limits,
     Lost,
-    Open,
     Opened,
     OpenFailed,
-    PartitionState,
-    Phase,
-    Resume,
     Revoking,
+    Tick,
+    Voided,
+)
+from packhorse.processor.ordering import carry_on
+from packhorse.processor.orders import (
+    Alarm,
+    Attach,
+    Command,
+    DropBelow,
+    Forget,
+    Open,
+    Resume,
     Seek,
     StopProcess,
     Take,
-    Tick,
-    Voided,
+)
+from packhorse.processor.partition import (
+    Limits,
+    PartitionState,
+    Phase,
 )
 
 Decision = tuple[PartitionState, tuple[Command, ...]]

@@ -13,37 +13,41 @@ from uuid import UUID
 from packhorse.core.clock import Chance, Clock
 from packhorse.processor.buffer import Buffer, bytes_of
 from packhorse.processor.deciding import decide
-from packhorse.processor.fence import Fence
-from packhorse.processor.jobs import BatchJob, Job, OpenJob, Place, Report
-from packhorse.processor.partition import (
-    Alarm,
+from packhorse.processor.events import (
     Assigned,
-    Attach,
     BatchEnded,
-    Command,
-    Commit,
     CommitFailed,
     CommitRefused,
     Committed,
-    DropBelow,
     Event,
     Fetched,
-    Forget,
     LaneBroke,
-    Limits,
     Lost,
-    Open,
     Opened,
-    PartitionState,
+    Revoking,
+    Tick,
+    Voided,
+)
+from packhorse.processor.fence import Fence
+from packhorse.processor.jobs import BatchJob, Job, OpenJob, Place, Report
+from packhorse.processor.orders import (
+    Alarm,
+    Attach,
+    Command,
+    Commit,
+    DropBelow,
+    Forget,
+    Open,
     Pause,
     Resume,
-    Revoking,
     Run,
     Seek,
     StopProcess,
     Take,
-    Tick,
-    Voided,
+)
+from packhorse.processor.partition import (
+    Limits,
+    PartitionState,
 )
 from packhorse.processor.record import Record
 

@@ -1,6 +1,6 @@
 """The sign that a job counts for nothing any more."""
 
-from packhorse.processor.batch import GivenUp
+from packhorse.processor.endings import GivenUp
 
 
 class Fence:

@@ -6,8 +6,12 @@ from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor import postgres
-from packhorse.processor.batch import Batch, Contention
+from packhorse.processor.batch import Batch
 from packhorse.processor.context import Context
+from packhorse.processor.endings import Contention
+from packhorse.processor.events import (
+    BatchEnded,
+)
 from packhorse.processor.faults import describe
 from packhorse.processor.fence import Fence
 from packhorse.processor.lanework import (
@@ -25,7 +29,6 @@ from packhorse.processor.lanework import (
     ids_of,
     steps_of,
 )
-from packhorse.processor.partition import BatchEnded
 from packhorse.processor.plant import Plant
 from packhorse.processor.resources import Lent
 from packhorse.processor.signals import Point

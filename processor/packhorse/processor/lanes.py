@@ -10,11 +10,18 @@ from packhorse.processor import postgres
 from packhorse.processor.app import Processor
 from packhorse.processor.async_lane import AsyncLane, EventLoop
 from packhorse.processor.batch import run_batch
+from packhorse.processor.events import (
+    BatchEnded,
+    Ended,
+    Event,
+    LaneBroke,
+    Opened,
+    OpenFailed,
+)
 from packhorse.processor.faults import describe
 from packhorse.processor.jobs import BatchJob, Job, Place, Report
 from packhorse.processor.lane import Lane
 from packhorse.processor.measure import Measure
-from packhorse.processor.partition import BatchEnded, Ended, Event, LaneBroke, Opened, OpenFailed
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, Stream, delivery_of
 from packhorse.processor.signals import Point

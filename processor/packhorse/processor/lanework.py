@@ -10,12 +10,14 @@ from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
 from packhorse.processor import postgres
 from packhorse.processor.batch import Batch
-from packhorse.processor.context import _Meta
 from packhorse.processor.copies import to_quarantine
+from packhorse.processor.events import (
+    BatchEnded,
+)
 from packhorse.processor.faults import describe, ran_of
 from packhorse.processor.fence import Fence
+from packhorse.processor.metadata import Metadata
 from packhorse.processor.outcomes import Reason, SwallowedError
-from packhorse.processor.partition import BatchEnded
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, trace_of
 from packhorse.processor.signals import Point
@@ -84,7 +86,7 @@ def ids_of(deliveries: Sequence[Delivery]) -> list[UUID]:
 
 
 @contextmanager
-def around(member: Member, context: _Meta, plant: Plant) -> Iterator[None]:
+def around(member: Member, context: Metadata, plant: Plant) -> Iterator[None]:
     """Run the block as the handling of *member*: in a span below its writer's, with its context for what is emitted."""
     with (
         message_context(
@@ -98,7 +100,7 @@ def around(member: Member, context: _Meta, plant: Plant) -> Iterator[None]:
         yield
 
 
-def _span(member: Member, context: _Meta, plant: Plant) -> AbstractContextManager[None]:
+def _span(member: Member, context: Metadata, plant: Plant) -> AbstractContextManager[None]:
     if plant.telemetry is NO_TELEMETRY:
         return _NO_SPAN
     return plant.telemetry.span(

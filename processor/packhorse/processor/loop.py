@@ -18,7 +18,13 @@ from packhorse.processor.desk import Desk, Positions
 from packhorse.processor.jobs import Place
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
 from packhorse.processor.lanes import Lanes
-from packhorse.processor.partition import Alarm, Limits, PartitionState
+from packhorse.processor.orders import (
+    Alarm,
+)
+from packhorse.processor.partition import (
+    Limits,
+    PartitionState,
+)
 
 IDLE_WAIT = 0.05
 """Seconds that a poll waits for a record while no lane works."""
@@ -97,6 +103,10 @@ class Loop:
     def void(self) -> None:
         """Let all partitions read their watermarks again, soon; from any thread."""
         self._void = True
+
+    def abort(self, why: str) -> None:
+        """Let the process stop with an error, soon; from any thread."""
+        self._desk.stop = self._desk.stop or why
 
     def run(self, stop: StopSign) -> None:
         """

@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 
-from packhorse.processor.partition import (
+from packhorse.processor.orders import (
     Command,
     Commit,
-    Limits,
-    PartitionState,
     Pause,
-    Phase,
     Resume,
     Run,
+)
+from packhorse.processor.partition import (
+    Limits,
+    PartitionState,
+    Phase,
 )
 
 _LOW = 2

@@ -60,6 +60,7 @@ class Plant:
         skip_unknown: Messages of a type without handler are skipped instead of quarantined.
         missing: What to do when records above the watermark are gone.
         reconnected: Is told that a lane had to connect anew.
+        broke: Is told why the process must stop.
     """
 
     app: Processor
@@ -78,3 +79,4 @@ class Plant:
     signal: Signal = no_signal
     log: Log = field(default_factory=lambda: logger("processor"))
     reconnected: Callable[[], None] = lambda: None
+    broke: Callable[[str], None] = lambda why: None  # noqa: ARG005 its name says what it is

@@ -14,7 +14,7 @@ from psycopg.rows import tuple_row
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import without_secrets
-from packhorse.processor.batch import Contention
+from packhorse.processor.endings import Contention
 from packhorse.processor.faults import is_contention, is_unavailable
 from packhorse.processor.outcomes import TransactionRefused
 from packhorse.processor.sql import BEGIN, WAS_COMMITTED

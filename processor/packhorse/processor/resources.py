@@ -38,11 +38,11 @@ class Lent:
             self._session = self._sessions().on(self.connection)
         return self._session
 
-    def emit(self, draft: Outgoing | Tombstone) -> None:
-        """Write one follow-up in the transaction; what the session has pending is flushed first."""
+    def emit(self, drafts: list[Outgoing | Tombstone]) -> None:
+        """Write follow-ups in the transaction; what the session has pending is flushed first."""
         if self._session is not None:
             self._session.flush()
-        self._outbox.emit_many(self.connection, [draft])
+        self._outbox.emit_many(self.connection, drafts)
 
     def settle(self) -> None:
         """Write what the session has pending, after the handler has returned."""
@@ -82,11 +82,11 @@ class AsyncLent:
             self._session = self._sessions().on(self.connection)
         return self._session
 
-    async def emit(self, draft: Outgoing | Tombstone) -> None:
-        """Write one follow-up in the transaction; what the session has pending is flushed first."""
+    async def emit(self, drafts: list[Outgoing | Tombstone]) -> None:
+        """Write follow-ups in the transaction; what the session has pending is flushed first."""
         if self._session is not None:
             await self._session.flush()
-        await self._outbox.aemit_many(self.connection, [draft])
+        await self._outbox.aemit_many(self.connection, drafts)
 
     async def settle(self) -> None:
         """Write what the session has pending, after the handler has returned."""

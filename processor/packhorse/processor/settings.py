@@ -4,7 +4,9 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from packhorse.processor.partition import Limits
+from packhorse.processor.partition import (
+    Limits,
+)
 from packhorse.processor.starting import MissingRecords
 from packhorse.schemas.settings import DatabaseSettings, KafkaSettings, PartSettings, RegistrySettings
 

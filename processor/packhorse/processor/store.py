@@ -1,8 +1,6 @@
 """The processor's tables as steps: statements that a shell executes, sync or async; no I/O here."""
 
-import json
-from base64 import b64decode, b64encode
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
@@ -10,7 +8,8 @@ from uuid import UUID
 
 from packhorse.core.errors import NotReady
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.record import HeaderList, Stream, original_headers, text_of
+from packhorse.processor.record import HeaderList, Stream
+from packhorse.processor.rows import headers_of, literal, new_rows, old_rows, quarantine_rows
 from packhorse.processor.sql import Queries
 from packhorse.processor.work import InboxRow, Known, Result
 
@@ -107,11 +106,11 @@ class Store:
         new = [result for result in results if result.row is None]
         old = [result for result in results if result.row is not None]
         if new:
-            answer = yield Statement(self.queries.insert_results, {**who, **_new_rows(new)})
+            answer = yield Statement(self.queries.insert_results, {**who, **new_rows(new)})
             if answer.touched != len(new):
                 return False
         if old:
-            answer = yield Statement(self.queries.update_results, {**who, **_old_rows(old)})
+            answer = yield Statement(self.queries.update_results, {**who, **old_rows(old)})
             if answer.touched != len(old):
                 return False
         yield from self._failures(stream, [r for r in results if r.failed_as is not None])
@@ -135,7 +134,7 @@ class Store:
 
     def _quarantine(self, stream: Stream, stopped: Sequence[Result]) -> Steps[None]:
         if stopped:
-            rows = {"group": self.group, "source": stream.source, **_quarantine_rows(stopped)}
+            rows = {"group": self.group, "source": stream.source, **quarantine_rows(stopped)}
             yield Statement(self.queries.upsert_quarantined, rows)
 
     def count_deliveries(self, stream: Stream, ids: Sequence[UUID]) -> Steps[None]:
@@ -265,85 +264,6 @@ class Store:
 
     def _place(self, stream: Stream, partition: int) -> dict[str, Any]:
         return {"group": self.group, "topic_id": stream.topic_id, "partition": partition}
-
-
-def literal(values: Iterable[UUID | int | float | None]) -> str:
-    """
-    Return the array literal of *values*, which need no quotes; the driver's own way takes ten times as long.
-
-    >>> literal([1, None, 3])
-    '{1,NULL,3}'
-    """
-    return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
-
-
-def _new_rows(results: Sequence[Result]) -> dict[str, Any]:
-    return {
-        "ids": literal(r.delivery.id for r in results),
-        "outcomes": [r.outcome.value for r in results],
-        "attempts": literal(_recorded_attempt(r) for r in results),
-        "partitions": literal(r.delivery.origin.partition for r in results),
-        "offsets": literal(r.delivery.origin.offset for r in results),
-        "types": [r.delivery.type for r in results],
-        "delays": literal(r.delay for r in results),
-        "reasons": [r.reason for r in results],
-        "errors": [r.error for r in results],
-    }
-
-
-def _old_rows(results: Sequence[Result]) -> dict[str, Any]:
-    return {
-        "ids": literal(r.delivery.id for r in results),
-        "outcomes": [r.outcome.value for r in results],
-        "attempts": literal(_recorded_attempt(r) for r in results),
-        "more": literal(0 if r.again else 1 for r in results),
-        "delays": literal(r.delay for r in results),
-        "reasons": [r.reason for r in results],
-        "errors": [r.error for r in results],
-        "expected": literal(r.row.attempt for r in results if r.row is not None),
-    }
-
-
-def _recorded_attempt(result: Result) -> int:
-    """Return what the inbox row says: of a retry the attempt to come, else the one that was made."""
-    return result.attempt + 1 if result.outcome is Outcome.RETRY else result.attempt
-
-
-def _quarantine_rows(results: Sequence[Result]) -> dict[str, Any]:
-    deliveries = [result.delivery for result in results]
-    return {
-        "ids": literal(d.id for d in deliveries),
-        "topic_ids": literal(d.origin.topic_id for d in deliveries),
-        "partitions": literal(d.origin.partition for d in deliveries),
-        "offsets": literal(d.origin.offset for d in deliveries),
-        "epochs": literal(d.record.leader_epoch for d in deliveries),
-        "timestamps": literal(d.record.timestamp_ms for d in deliveries),
-        "keys": [d.record.key for d in deliveries],
-        "payloads": [d.record.value for d in deliveries],
-        "headers": [headers_text(original_headers(d)) for d in deliveries],
-        "types": [d.type for d in deliveries],
-        "tenants": [text_of(d.headers.get("tenant")) for d in deliveries],
-        "reasons": [r.reason for r in results],
-        "errors": [r.error for r in results],
-        "attempts": literal(r.attempt for r in results),
-    }
-
-
-def headers_text(headers: HeaderList) -> str:
-    """Return headers as the JSON that keeps names, order and bytes."""
-    return json.dumps(
-        [[name, None if value is None else b64encode(value).decode()] for name, value in headers]
-    )
-
-
-def headers_of(text: str) -> HeaderList:
-    """
-    Return the headers that `headers_text` has written.
-
-    >>> headers_of(headers_text((("id", b"1"), ("id", None))))
-    (('id', b'1'), ('id', None))
-    """
-    return tuple((name, None if value is None else b64decode(value)) for name, value in json.loads(text))
 
 
 def _quarantined(row: tuple[Any, ...]) -> Quarantined:

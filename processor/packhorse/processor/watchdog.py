@@ -9,6 +9,7 @@ from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.errors import PackhorseError
 from packhorse.processor import postgres
 from packhorse.processor.copies import to_quarantine, to_retry
+from packhorse.processor.faults import describe
 from packhorse.processor.lanework import COMMIT, ROLLBACK
 from packhorse.processor.plant import Plant
 from packhorse.processor.store import Place, Quarantined
@@ -102,6 +103,9 @@ class Watchdog:
                 failures += 1
                 if failures == 1:
                     self._plant.log.warning("watchdog waits", cause=str(error))
+            except Exception as error:  # noqa: BLE001 a watchdog that died must not go unseen
+                self._plant.broke(f"the watchdog met an error that nobody foresaw: {describe(error)}")
+                break
         if self._connection is not None:
             self._connection.end()
 

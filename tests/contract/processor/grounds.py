@@ -14,10 +14,13 @@ from packhorse.core.message import MessageType
 from packhorse.processor import Context, Processor, Quarantine, Skip, postgres
 from packhorse.processor.batch import Batch
 from packhorse.processor.copies import Copy
+from packhorse.processor.events import (
+    BatchEnded,
+    Ended,
+)
 from packhorse.processor.fence import Fence
 from packhorse.processor.lane import Lane
 from packhorse.processor.lanework import drive
-from packhorse.processor.partition import BatchEnded, Ended
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, Stream, delivery_of
 from packhorse.processor.sql import queries_for

@@ -12,7 +12,9 @@ from tests.support.wait import eventually
 from packhorse.processor import Context, Processor
 from packhorse.processor.clients import admin_properties
 from packhorse.processor.kafka.admin import BrokerQuestions
-from packhorse.processor.partition import Phase
+from packhorse.processor.partition import (
+    Phase,
+)
 from packhorse.testing import register_for_tests
 
 TABLES = ("packhorse.inbox", "packhorse.watermark", "result")

@@ -9,7 +9,16 @@ from tests.simulation.processor.world import World
 from packhorse.processor.batch import Batch, run_batch
 from packhorse.processor.deciding import _fetched as deciding_fetched
 from packhorse.processor.desk import Desk
-from packhorse.processor.partition import BatchEnded, Commit, Limits, PartitionState
+from packhorse.processor.events import (
+    BatchEnded,
+)
+from packhorse.processor.orders import (
+    Commit,
+)
+from packhorse.processor.partition import (
+    Limits,
+    PartitionState,
+)
 from packhorse.processor.work import (
     MoveWatermark,
     Request,

@@ -12,7 +12,9 @@ from tests.simulation.processor.world import Plan, World
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.processor import deciding, ordering
 from packhorse.processor.desk import Desk
-from packhorse.processor.partition import Fetched
+from packhorse.processor.events import (
+    Fetched,
+)
 
 SEEDS_A_TEST = 120
 TO_BITE = 400

@@ -13,11 +13,24 @@ from packhorse.core.backoff import Backoff
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.core.message import MessageType
 from packhorse.processor.app import Processor
-from packhorse.processor.batch import Batch, Contention, run_batch
+from packhorse.processor.batch import Batch, run_batch
 from packhorse.processor.context import Context
 from packhorse.processor.desk import Desk
+from packhorse.processor.endings import Contention
+from packhorse.processor.events import (
+    BatchEnded,
+    Ended,
+    Event,
+    Opened,
+    OpenFailed,
+)
 from packhorse.processor.jobs import BatchJob, Job, OpenJob, Place, Report
-from packhorse.processor.partition import Alarm, BatchEnded, Ended, Event, Limits, Opened, OpenFailed
+from packhorse.processor.orders import (
+    Alarm,
+)
+from packhorse.processor.partition import (
+    Limits,
+)
 from packhorse.processor.policy import Retry
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.starting import LogEnds, MissingRecords, NoStart, start_of

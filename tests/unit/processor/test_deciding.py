@@ -10,36 +10,40 @@ from hypothesis import strategies as st
 
 from packhorse.core.backoff import Backoff
 from packhorse.processor.deciding import Decision, decide
-from packhorse.processor.partition import (
-    Alarm,
+from packhorse.processor.events import (
     Assigned,
-    Attach,
     BatchEnded,
-    Commit,
     CommitFailed,
     CommitRefused,
     Committed,
-    DropBelow,
     Ended,
     Event,
     Fetched,
     LaneBroke,
-    Limits,
     Lost,
-    Open,
     Opened,
     OpenFailed,
-    PartitionState,
-    Pause,
-    Phase,
-    Resume,
     Revoking,
+    Tick,
+    Voided,
+)
+from packhorse.processor.orders import (
+    Alarm,
+    Attach,
+    Commit,
+    DropBelow,
+    Open,
+    Pause,
+    Resume,
     Run,
     Seek,
     StopProcess,
     Take,
-    Tick,
-    Voided,
+)
+from packhorse.processor.partition import (
+    Limits,
+    PartitionState,
+    Phase,
 )
 
 LIMITS = Limits(batch=10, buffered=20, commit_every=1.0, backoff=Backoff(first=0.1, longest=1.0))

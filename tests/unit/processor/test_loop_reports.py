@@ -15,7 +15,9 @@ from packhorse.core.telemetry import Attributes, Metric, NoTelemetry
 from packhorse.processor.kafka.consumer import CommitReport, Polled, Trouble
 from packhorse.processor.lanes import Lanes
 from packhorse.processor.loop import Loop, Times
-from packhorse.processor.partition import Limits
+from packhorse.processor.partition import (
+    Limits,
+)
 
 FAILED = CommitReport("a.b", 3, 1234, "failed", "Broker: Coordinator not available")
 

@@ -1,0 +1,93 @@
+"""From results to the columns of statements, and headers to JSON and back; no I/O."""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.record import HeaderList, original_headers, text_of
+from packhorse.processor.work import Result
+
+
+def literal(values: Iterable[UUID | int | float | None]) -> str:
+    """
+    Return the array literal of *values*, which need no quotes; the driver's own way takes ten times as long.
+
+    >>> literal([1, None, 3])
+    '{1,NULL,3}'
+    """
+    return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
+
+
+def new_rows(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns of first results."""
+    return {
+        "ids": literal(r.delivery.id for r in results),
+        "outcomes": [r.outcome.value for r in results],
+        "attempts": literal(_recorded_attempt(r) for r in results),
+        "partitions": literal(r.delivery.origin.partition for r in results),
+        "offsets": literal(r.delivery.origin.offset for r in results),
+        "types": [r.delivery.type for r in results],
+        "delays": literal(r.delay for r in results),
+        "reasons": [r.reason for r in results],
+        "errors": [r.error for r in results],
+    }
+
+
+def old_rows(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns of results that the inbox knew an attempt of."""
+    return {
+        "ids": literal(r.delivery.id for r in results),
+        "outcomes": [r.outcome.value for r in results],
+        "attempts": literal(_recorded_attempt(r) for r in results),
+        "more": literal(0 if r.again else 1 for r in results),
+        "delays": literal(r.delay for r in results),
+        "reasons": [r.reason for r in results],
+        "errors": [r.error for r in results],
+        "expected": literal(r.row.attempt for r in results if r.row is not None),
+    }
+
+
+def _recorded_attempt(result: Result) -> int:
+    """Return what the inbox row says: of a retry the attempt to come, else the one that was made."""
+    return result.attempt + 1 if result.outcome is Outcome.RETRY else result.attempt
+
+
+def quarantine_rows(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns of messages that stop, byte for byte."""
+    deliveries = [result.delivery for result in results]
+    return {
+        "ids": literal(d.id for d in deliveries),
+        "topic_ids": literal(d.origin.topic_id for d in deliveries),
+        "partitions": literal(d.origin.partition for d in deliveries),
+        "offsets": literal(d.origin.offset for d in deliveries),
+        "epochs": literal(d.record.leader_epoch for d in deliveries),
+        "timestamps": literal(d.record.timestamp_ms for d in deliveries),
+        "keys": [d.record.key for d in deliveries],
+        "payloads": [d.record.value for d in deliveries],
+        "headers": [headers_text(original_headers(d)) for d in deliveries],
+        "types": [d.type for d in deliveries],
+        "tenants": [text_of(d.headers.get("tenant")) for d in deliveries],
+        "reasons": [r.reason for r in results],
+        "errors": [r.error for r in results],
+        "attempts": literal(r.attempt for r in results),
+    }
+
+
+def headers_text(headers: HeaderList) -> str:
+    """Return headers as the JSON that keeps names, order and bytes."""
+    return json.dumps(
+        [[name, None if value is None else b64encode(value).decode()] for name, value in headers]
+    )
+
+
+def headers_of(text: str) -> HeaderList:
+    """
+    Return the headers that `headers_text` has written.
+
+    >>> headers_of(headers_text((("id", b"1"), ("id", None))))
+    (('id', b'1'), ('id', None))
+    """
+    return tuple((name, None if value is None else b64decode(value)) for name, value in json.loads(text))
