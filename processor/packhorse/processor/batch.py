@@ -107,6 +107,7 @@ def run_batch(
     """
     Yield what deals with *work*, and return how it ended; *report* is told what was committed, and how many duplicates.
 
+    However it breaks off, its transaction is rolled back first: left open it would hold its locks against the next owner.
     Raises nothing but programming errors: what the lane throws in becomes the way the batch ended.
     """
     state = _State(work=work, position=work.position, leader_epoch=work.leader_epoch)
@@ -118,6 +119,7 @@ def run_batch(
     except BrokerUnavailable as error:
         ended = state.ended(Ended.AWAY, away="broker", error=str(error))
     except DatabaseUnavailable as error:
+        yield RollBack()
         suspect = running[-1].delivery.record.offset if running else None
         ended = state.ended(Ended.AWAY, away="database", suspect=suspect, error=str(error))
     except Contention:
@@ -127,6 +129,7 @@ def run_batch(
         yield RollBack()
         ended = state.ended(Ended.STOPPED, error=str(stop))
     except GivenUp:
+        yield RollBack()
         ended = state.ended(Ended.GIVEN_UP)
     if report is not None:
         report(state.results, len(state.duplicates))
@@ -203,7 +206,7 @@ def _finish(state: _State, found: Sorted, cut: Cut) -> Batch:
         except BrokerUnavailable as error:
             missing, end = error, copies[0].record.offset
     if end > state.position:
-        epoch = state.work.deliveries[-1].record.leader_epoch
+        epoch = _epoch_below(end, state)
         if not (yield MoveWatermark(state.position, end, epoch)):
             return state.ended(Ended.VOID)
         state.position, state.leader_epoch = end, epoch
@@ -212,3 +215,13 @@ def _finish(state: _State, found: Sorted, cut: Cut) -> Batch:
         raise missing
     state.tried = end + 1 if cut.ended is Ended.NOT_DUE else end
     return state.ended(cut.ended, wait=cut.wait, away=cut.away, error=cut.error)
+
+
+def _epoch_below(end: int, state: _State) -> int | None:
+    """
+    Return the leader epoch of the last record below *end*; what lies behind it may be of a later leader.
+
+    Only a higher epoch shows that the log was cut below the watermark and written anew.
+    """
+    epochs = [d.record.leader_epoch for d in state.work.deliveries if d.record.offset < end]
+    return epochs[-1] if epochs else state.leader_epoch

@@ -86,4 +86,4 @@ def test_memory_that_outlives_a_reconnect_is_found(monkeypatch: pytest.MonkeyPat
 def test_a_stale_fetch_that_is_believed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record of the old position that comes after a seek must not count as the next one."""
     monkeypatch.setitem(deciding._REACTIONS, Fetched, plants.believe)
-    assert "lost" in bites()
+    assert "lost" in bites(plan=Plan(faults=14))

@@ -1,0 +1,122 @@
+"""How a batch ends, asked request by request: nobody but this test answers."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+import pytest
+
+from packhorse.core.errors import DatabaseUnavailable, PackhorseError
+from packhorse.core.message import MessageType
+from packhorse.processor import Context, Processor
+from packhorse.processor.batch import run_batch
+from packhorse.processor.endings import GivenUp
+from packhorse.processor.events import BatchEnded, Ended
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.record import Record, Stream, delivery_of
+from packhorse.processor.work import (
+    RETURNED,
+    InboxRow,
+    Known,
+    LookUp,
+    MoveWatermark,
+    Ran,
+    Request,
+    RollBack,
+    RunHandler,
+    Work,
+)
+
+STREAM = Stream(topic="shop.orders", topic_id=UUID(int=1), source="shop.orders")
+Answers = Callable[[Request], Any]
+
+
+class Placed:
+    __packhorse__: ClassVar[MessageType] = MessageType(
+        type="shop.Placed", version=1, namespace="shop", aggregatetype="orders", schema="{}"
+    )
+
+
+def app() -> Processor:
+    found = Processor("billing")
+
+    @found.handler(Placed)
+    def placed(message: Placed, ctx: Context) -> None:
+        raise NotImplementedError
+
+    return found
+
+
+def work(epochs: dict[int, int | None], *, position: int, leader_epoch: int | None = 0) -> Work:
+    """Return a batch of one record for each offset, with its leader epoch."""
+    records = [
+        Record("shop.orders", 0, offset, epoch, 0, b"k", b"v", (("type", b"shop.Placed"),))
+        for offset, epoch in epochs.items()
+    ]
+    return Work(
+        stream=STREAM,
+        partition=0,
+        deliveries=[delivery_of(record, STREAM) for record in records],
+        position=position,
+        leader_epoch=leader_epoch,
+    )
+
+
+def carry_out(of: Work, answers: Answers) -> tuple[BatchEnded, list[Request]]:
+    """Answer what the batch asks for until it has ended; an error is thrown in."""
+    batch, asked = run_batch(of, app(), jitter=lambda: 0.0), []
+    try:
+        request = next(batch)
+        while True:
+            asked.append(request)
+            answer = answers(request)
+            request = batch.throw(answer) if isinstance(answer, PackhorseError) else batch.send(answer)
+    except StopIteration as done:
+        return done.value, asked
+
+
+def well(of: Work, *, waits: int | None = None, ran: Ran | PackhorseError = RETURNED) -> Answers:
+    """Return the answers of a database where all goes well; the message at offset *waits* is not due."""
+
+    def answer(request: Request) -> Any:
+        if isinstance(request, LookUp):
+            late = {d.id: d.record.offset for d in of.deliveries if d.record.offset == waits}
+            rows = {id_: InboxRow(Outcome.RETRY, 2, 9.0, 1.0, None, True) for id_ in late}
+            return Known(of.position, True, datetime(2026, 1, 1, tzinfo=UTC), rows)
+        return ran if isinstance(request, RunHandler) else True
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("epochs", "waits", "end", "epoch"),
+    [
+        ({0: 1, 1: 1, 2: 2}, None, 3, 2),
+        ({0: 1, 1: 1, 2: 2}, 2, 2, 1),
+        ({0: 1, 1: 2, 2: 2}, 1, 1, 1),
+        ({5: 3, 6: 3}, 5, 5, 0),
+        ({0: 1, 1: None}, None, 2, None),
+    ],
+)
+def test_the_epoch_stored_is_that_of_the_last_record_below_the_watermark(
+    epochs: dict[int, int | None], waits: int | None, end: int, epoch: int | None
+) -> None:
+    """A later one hides that the log was cut and written anew. Fails when it is taken of the batch's last record."""
+    of = work(epochs, position=0)
+    ended, asked = carry_out(of, well(of, waits=waits))
+    moved = [request for request in asked if isinstance(request, MoveWatermark)]
+    assert moved == [MoveWatermark(0, end, epoch)]
+    assert (ended.position, ended.leader_epoch) == (end, epoch)
+
+
+@pytest.mark.case("P-21")
+@pytest.mark.parametrize(
+    ("broke", "how"), [(GivenUp("over"), Ended.GIVEN_UP), (DatabaseUnavailable("away"), Ended.AWAY)]
+)
+def test_a_batch_that_breaks_off_leaves_no_transaction_open(broke: PackhorseError, how: Ended) -> None:
+    """Its locks would keep the next owner waiting until the server ends it. Fails when no RollBack is asked for."""
+    of = work({0: 1, 1: 1}, position=0)
+    ended, asked = carry_out(of, well(of, ran=broke))
+    assert ended.ended is how
+    assert asked[-1] == RollBack()
