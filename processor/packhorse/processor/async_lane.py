@@ -7,6 +7,7 @@ The twin of `lane.Lane`; what both do alike is in `lanework`.
 import asyncio
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -70,9 +71,21 @@ class EventLoop:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(
-                    target=self._loop.run_forever, name="packhorse-event-loop", daemon=True
+                    target=_run, args=(self._loop,), name="packhorse-event-loop", daemon=True
                 ).start()
             return self._loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """
+    Run *loop* for ever.
+
+    SystemExit and KeyboardInterrupt of any task end `run_forever` after they were kept in their task; whoever awaits that
+    task must go on to tell the lane, which waits for an outcome.
+    """
+    while not loop.is_closed():
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
 
 
 class AsyncLane:
