@@ -75,7 +75,8 @@ def producer_properties(settings: KafkaSettings) -> dict[str, Property]:
 
 def admin_properties(settings: KafkaSettings) -> dict[str, Property]:
     """Return the properties of the client that asks and changes topics and groups."""
-    return _merged(settings, _shared(settings.kafka_properties), {})
+    # What it fails at is told as an error; its own log would repeat that on the terminal twenty times a second.
+    return _merged(settings, {"log_level": 0, **_shared(settings.kafka_properties)}, {})
 
 
 def _shared(properties: Mapping[str, Property]) -> dict[str, Property]:

@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from packhorse.core.errors import PackhorseError, UsageError
 from packhorse.processor.app import Processor
@@ -17,19 +18,16 @@ def load(target: str) -> Processor:
         UsageError: There is none, it is something else, or its module can't be imported.
     """
     module_name, _, name = target.partition(":")
-    if not module_name or not name:
+    if not name.isidentifier() or not all(part.isidentifier() for part in module_name.split(".")):
         raise UsageError(f"{target!r} names no processor; write module:app, e.g. figures.app:app")
+    if module_name.endswith(".py"):
+        raise UsageError(
+            f"{target!r} names a file; write the module: {module_name.removesuffix('.py')}:{name}"
+        )
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        module = import_module(module_name)
-    except PackhorseError:
-        raise
-    except Exception as error:  # the application's own fault, told as such
-        raise UsageError(
-            f"module {module_name} can't be imported: {describe(error, (ImportError,))}"
-        ) from error
+    module = _imported(module_name, here)
     found = getattr(module, name, None)
     if not isinstance(found, Processor):
         others = sorted(key for key, value in vars(module).items() if isinstance(value, Processor))
@@ -38,3 +36,18 @@ def load(target: str) -> Processor:
         raise UsageError(f"{target} {what}; a Processor is needed{known}")
     found.check()
     return found
+
+
+def _imported(name: str, here: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except PackhorseError:
+        raise
+    except Exception as error:  # the application's own fault, told as such
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+            why = f"there is no module {error.name} in {here} or on this Python's path; run it from the folder it lies in"
+        elif isinstance(error, SyntaxError):
+            why = f"SyntaxError in {error.filename}, line {error.lineno}"
+        else:
+            why = f"{describe(error, (ImportError,))}; python -c 'import {name}' shows all of it"
+        raise UsageError(f"module {name} can't be imported: {why}") from error

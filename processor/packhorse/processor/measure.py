@@ -1,18 +1,21 @@
-"""What is measured of a batch that was committed; names from the closed list, attributes few and bounded."""
+"""What is measured and logged of a batch that was committed; names from the closed list, attributes few and bounded."""
 
 from collections import Counter
 from collections.abc import Callable
 
 from packhorse.core.clock import Clock
+from packhorse.core.logs import Log, logger
 from packhorse.core.telemetry import Metric, Telemetry
+from packhorse.processor.metadata import MessageLog
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.work import Result, Work
 
 
 class Measure:
-    """Record the metrics of batches; safe to share between threads as far as the telemetry is."""
+    """Record the metrics of batches, and log what failed; safe to share between threads as far as the telemetry is."""
 
-    def __init__(self, telemetry: Telemetry, clock: Clock, group: str) -> None:
+    def __init__(self, telemetry: Telemetry, clock: Clock, group: str, *, log: Log | None = None) -> None:
+        self._log = log or logger("processor")
         self._telemetry = telemetry
         self._clock = clock
         self._group = group
@@ -23,6 +26,8 @@ class Measure:
 
         def report(results: list[Result], duplicates: int) -> None:
             self._record(work, results, duplicates, took=self._clock.monotonic() - began)
+            for result in results:
+                self._tell(result)
 
         return report
 
@@ -47,3 +52,24 @@ class Measure:
         stopped = Counter(r.reason for r in results if r.outcome is Outcome.QUARANTINE)
         for why, count in stopped.items():
             record(Metric.PROCESSOR_QUARANTINED, count, {**where, "reason": why or ""})
+
+    def _tell(self, result: Result) -> None:
+        """Log a failed attempt or a quarantined message, so that whoever only watches the process sees it."""
+        log = MessageLog(self._log, result.delivery)
+        if result.outcome is Outcome.QUARANTINE:
+            log.warning(
+                "message in quarantine",
+                group=self._group,
+                attempt=result.attempt,
+                reason=result.reason,
+                error=result.error,
+                next=f"packhorse quarantine show {result.delivery.id}",
+            )
+        elif result.outcome is Outcome.RETRY:
+            log.warning(
+                "attempt failed",
+                group=self._group,
+                attempt=result.attempt,
+                error=result.error,
+                again_in=f"{result.delay:.1f} s",
+            )

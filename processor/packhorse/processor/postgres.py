@@ -281,7 +281,9 @@ def translated(connection: Guarded | None = None) -> Iterator[None]:
             raise Contention(f"the transaction lost to another one: {type(error).__name__}") from error
         ended = connection is not None and connection.closed
         if ended or is_unavailable(error) or isinstance(error, _OF_THE_LINK):
-            raise DatabaseUnavailable(f"the database is away: {_first_line(error)}") from error
+            raise DatabaseUnavailable(
+                f"the database is away: {_first_line(error)}; is it up, and is PACKHORSE_DATABASE_URL right?"
+            ) from error
         raise
 
 

@@ -225,7 +225,7 @@ def _check(subject: str, schema: Schema) -> None:
             f"the folder's name asks for a type {name}, the file defines {_root_name(schema)}; rename one"
         )
     if hyphen and not isinstance(root, Record):
-        raise SchemaError(f"a message type is a record, this is a {type(root).__name__.lower()}")
+        raise SchemaError(f"a message type is a record, found {type(root).__name__.lower()}")
     if hyphen and not all(topic.rpartition(".")):
         raise SchemaError(f"topic {topic!r} in the folder's name is not <namespace>.<aggregatetype>")
     if hyphen:

@@ -98,7 +98,9 @@ def _translated(schema: str) -> Iterator[None]:
             f"no right on {schema}.schema_version: {_told(error)}; grant SELECT, INSERT and UPDATE"
         ) from error
     except psycopg.Error as error:
-        raise DatabaseUnavailable(f"the database did not answer: {_told(error)}") from error
+        raise DatabaseUnavailable(
+            f"the database did not answer: {_told(error)}; is it up, and is PACKHORSE_DATABASE_URL right?"
+        ) from error
 
 
 @contextmanager
@@ -110,4 +112,4 @@ def _address() -> Iterator[None]:
 
 
 def _told(error: psycopg.Error) -> str:
-    return without_secrets(" ".join(str(error).split()))
+    return without_secrets(str(error).strip().partition("\n")[0])

@@ -35,6 +35,13 @@ OUT_OF_RANGE = frozenset(
 )
 
 
+COORDINATOR = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
 
 
@@ -45,12 +52,18 @@ def asked(error: KafkaException, what: str) -> Exception:
         return NotReady(f"{what} does not exist; `packhorse topics plan` says what is missing")
     if cause.code() in FORBIDDEN:
         return NotReady(f"{what}: {told(cause)}; grant this client the right to describe and read it")
-    return BrokerUnavailable(f"{what}: {told(cause)}")
+    if cause.code() in COORDINATOR:
+        return BrokerUnavailable(
+            f"{what}: {told(cause)}; the coordinator is not ready yet, try again in a moment"
+        )
+    return BrokerUnavailable(
+        f"{what}: {told(cause)}; is the broker up, and is PACKHORSE_KAFKA_BOOTSTRAP_SERVERS right?"
+    )
 
 
 def told(error: KafkaError) -> str:
     """Return name and text of *error*."""
-    return f"{error.name()}: {error.str()}"
+    return f"{error.name()}: {error.str().strip(' :')}"
 
 
 def made(make: Callable[[], Any]) -> Any:

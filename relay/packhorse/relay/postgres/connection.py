@@ -65,13 +65,16 @@ def connect(url: str, reach: Reach) -> psycopg.Connection[tuple[Any, ...]]:
             options=_OPTIONS.format(statement=milliseconds * 4 // 5, lock=milliseconds // 2),
         )
     except psycopg.Error as error:
-        raise DatabaseUnavailable(_told("no connection to the database", error)) from error
+        raise DatabaseUnavailable(
+            _told("no connection to the database", error) + "; is it up, and is PACKHORSE_DATABASE_URL right?"
+        ) from error
     connection.answer = reach.answer
     return connection
 
 
 def _told(what: str, error: psycopg.Error) -> str:
-    return without_secrets(f"{what}: {str(error).strip() or type(error).__name__}")
+    first = str(error).strip().partition("\n")[0]
+    return without_secrets(f"{what}: {first or type(error).__name__}")
 
 
 @contextmanager
