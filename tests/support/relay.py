@@ -104,6 +104,7 @@ def relays(folder: Path, *, database: str, bootstrap: str, namespace: str) -> It
         "PACKHORSE_KAFKA_BOOTSTRAP_SERVERS": bootstrap,
         "PACKHORSE_NAMESPACE": namespace,
         "PACKHORSE_RELAY_LEASE": str(LEASE),
+        "PACKHORSE_RELAY_SILENCE": "1",
     }
     with ExitStack() as running:
         yield Relays(environment, folder, running)
@@ -125,6 +126,10 @@ def insert(
         f"INSERT INTO packhorse.outbox ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})", values
     )
     return id_
+
+
+PACE = 0.003
+"""Seconds between two transactions of one writer: some hundred a second, so that the tests need not read millions."""
 
 
 @dataclass
@@ -161,6 +166,7 @@ class Writer:
                 while not self._stop.is_set() and (transactions is None or done < transactions):
                     self._transaction(connection, f"k{(number + done) % self.keys + 1}")
                     done += 1
+                    self._stop.wait(PACE)
         except psycopg.OperationalError as error:
             self.errors.append(error)
 

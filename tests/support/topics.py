@@ -90,15 +90,21 @@ def _consumer(bootstrap: str) -> Iterator[Consumer]:
 def records(bootstrap: str, topic: str) -> list[Record]:
     """Return all records that stand on *topic* now, partition after partition."""
     with _consumer(bootstrap) as consumer:
-        partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        found: list[Record] = []
-        open_ = set(partitions)
-        while open_:
-            for message in eventually(
-                lambda: consumer.consume(500, 0.5), what=f"{topic} can be read", timeout=20
-            ):
-                _take(message, found, open_)
+        return _read_on(consumer, topic, {})
+
+
+def _read_on(consumer: Consumer, topic: str, ends: dict[int, int]) -> list[Record]:
+    """Return what stands on *topic* behind *ends*, and move them."""
+    open_ = set(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, number, ends.get(number, 0)) for number in sorted(open_)])
+    found: list[Record] = []
+    while open_:
+        for message in eventually(
+            lambda: consumer.consume(500, 0.5), what=f"{topic} can be read", timeout=20
+        ):
+            _take(message, found, open_)
+    for record in found:
+        ends[record.partition] = max(ends.get(record.partition, 0), record.offset + 1)
     return sorted(found)
 
 
@@ -122,12 +128,16 @@ def _take(message: Any, found: list[Record], open_: set[int]) -> None:
 
 def wait_for(bootstrap: str, topic: str, count: int, *, timeout: float = 30) -> list[Record]:
     """Wait until at least *count* different messages stand on *topic*, and return all records."""
+    found: list[Record] = []
+    ends: dict[int, int] = {}
+    with _consumer(bootstrap) as consumer:
 
-    def there() -> list[Record] | None:
-        now = records(bootstrap, topic)
-        return now if len({record.id for record in now}) >= count else None
+        def there() -> bool:
+            found.extend(_read_on(consumer, topic, ends))
+            return len({record.id for record in found}) >= count
 
-    return eventually(there, what=f"{count} messages stand on {topic}", timeout=timeout) or []
+        eventually(there, what=f"{count} messages stand on {topic}", timeout=timeout)
+    return sorted(found)
 
 
 def first_arrivals(found: list[Record]) -> dict[bytes | None, list[str]]:

@@ -52,6 +52,7 @@ def policy(settings: RelaySettings, *, measured: bool) -> Policy:
         batch_rows=settings.batch_rows,
         poll=settings.poll,
         idle_poll=settings.idle_poll,
+        silence=settings.silence,
         stop_within=settings.stop_within,
         measure=MEASURE if measured else 0.0,
     )

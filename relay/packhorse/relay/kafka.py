@@ -47,6 +47,7 @@ DEFAULTS: Mapping[str, Property] = {
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": 65_536,
     "message.max.bytes": 100_000_000,
+    "reconnect.backoff.max.ms": 2_000,
     "client.id": "packhorse-relay",
 }
 """What a user may set otherwise."""

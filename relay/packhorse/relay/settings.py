@@ -16,6 +16,7 @@ class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSett
         poll: Pause between polls while rows come.
         idle_poll: Pause between polls once none came for five seconds.
         lease: How long the shard stays this process's own without a sign of life; a standby waits this long.
+        silence: Waiting longer than this for the broker's confirmations is told as trouble.
         stop_within: How long a clean stop may take.
         database_timeout: Longest wait for any answer of the database.
     """
@@ -25,6 +26,7 @@ class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSett
     poll: Annotated[float, Field(ge=0.001, le=60)] = 0.005
     idle_poll: Annotated[float, Field(ge=0.001, le=60)] = 0.05
     lease: Annotated[float, Field(ge=1, le=600)] = 5.0
+    silence: Annotated[float, Field(ge=0.1, le=3_600)] = 5.0
     stop_within: Annotated[float, Field(ge=0, le=600)] = 10.0
     database_timeout: Annotated[float, Field(ge=1, le=600)] = 10.0
 
