@@ -87,6 +87,7 @@ def reset(
 
     [bold]Example[/]: packhorse offsets reset --group figures --topic airline.aircraft --to committed --why "moved here"
     """
+    from packhorse.core.users import system_user
     from packhorse.processor.offsets import Reset, carry_out, check_stopped, moves, standings
 
     wanted = Reset(to=to, partition=partition)
@@ -98,7 +99,7 @@ def reset(
             typer.echo(_told(move))
         if planned and not yes:
             typer.confirm(f"Set {len(planned)} partitions of {topic} for group {group}?", abort=True)
-        carry_out(connection, store, broker, planned, actor=_actor(), why=why)
+        carry_out(connection, store, broker, planned, actor=system_user(), why=why)
     finally:
         connection.end()
     typer.echo(f"set {len(planned)} partitions of {topic} for group {group}")
@@ -133,12 +134,3 @@ def _told(move: "Move") -> str:
         f"{one.topic}[{one.partition}]: watermark {'none' if one.watermark is None else one.watermark}, "
         f"committed {'none' if one.committed is None else one.committed} → {move.to}"
     )
-
-
-def _actor() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
