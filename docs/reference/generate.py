@@ -172,7 +172,9 @@ def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    """Escape what would end a cell or begin a tag; inside of code a "<" stands for itself."""
+    pieces = text.replace("|", "\\|").split("`")
+    return "`".join(piece if n % 2 else piece.replace("<", "&lt;") for n, piece in enumerate(pieces))
 
 
 PAGES = {"cli.md": cli_page, "settings.md": settings_page}

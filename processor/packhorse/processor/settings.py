@@ -20,16 +20,17 @@ class ProcessorSettings(DatabaseSettings, KafkaSettings, RegistrySettings, PartS
         group_protocol: "consumer" is KIP-848, "classic" the older one (cooperative-sticky).
         batch_records: Most records of one transaction.
         buffer_records: Records read ahead of one partition at which fetching pauses.
-        buffer_bytes: The same in bytes.
-        commit_interval: Least time between two offset commits of one partition; the watermark in the database is what
+        buffer_bytes: Bytes read ahead of one partition at which fetching pauses.
+        commit_interval: Least seconds between two offset commits of one partition; the watermark in the database is what
             counts.
-        drain_timeout: How long what runs may take after SIGTERM, before it is given up.
-        revoke_timeout: The same when a partition goes to another member.
-        idle_transaction_timeout: Longest time that a handler may leave its transaction idle: below the group's session
+        drain_timeout: Seconds that what runs may take after SIGTERM, before it is given up.
+        revoke_timeout: Seconds that what runs may take when its partition goes to another member.
+        idle_transaction_timeout: Seconds that a handler may leave its transaction idle: below the group's session
             time-out, so that a frozen owner can't block the next one.
-        lock_timeout: Longest wait for a lock; a message that waits longer runs again, uncharged.
-        unknown_types: What becomes of messages of a type that no handler knows.
-        missing_records: What to do when records above the watermark are no longer in the topic.
+        lock_timeout: Longest wait for a lock, in seconds; a message that waits longer runs again, uncharged.
+        unknown_types: What becomes of messages of a type that no handler knows: "quarantine" or "skip".
+        missing_records: What to do when records above the watermark are no longer in the topic: "stop" the process, or
+            "continue" behind the gap, which loses them.
     """
 
     section: ClassVar[str] = "processor"
