@@ -45,13 +45,15 @@ DEFAULTS: Mapping[str, Property] = {
     "compression.type": "lz4",
     "linger.ms": 5,
     "queue.buffering.max.messages": 100_000,
-    "queue.buffering.max.kbytes": 65_536,
+    "queue.buffering.max.kbytes": 131_072,
     "message.max.bytes": 100_000_000,
     "reconnect.backoff.max.ms": 2_000,
     "client.id": "packhorse-relay",
 }
 """What a user may set otherwise."""
 
+MOST_ROWS, MOST_BYTES = 50_000, 64 * 1024 * 1024
+"""Rows and payload bytes that are kept until the next confirmation; then there is no room for more."""
 _ROOM = 0.1
 _ASK_WITHIN = 5.0
 _OVERHEAD = 512
@@ -101,7 +103,7 @@ class KafkaBroker:
     Be the port `Broker`; `send`, `confirmed` and `renew` belong to one thread, `halt` to any.
 
     Reports are asked for of errors alone. A callback bound to each row would say which one failed and costs 0.4 µs a row;
-    instead the rows handed over since the last confirmation are kept, and searched when something failed.
+    instead the rows handed over since the last confirmation are kept, within bounds, and searched when something failed.
     """
 
     def __init__(self, properties: Mapping[str, Property], *, namespace: str, clock: Clock) -> None:
@@ -110,6 +112,7 @@ class KafkaBroker:
         self._clock = clock
         self._topics: dict[str, _Topic] = {}
         self._handed: list[Row] = []
+        self._handed_bytes = 0
         self._reports: _Report | None = None
         self._fatal: str | None = None
         self._admin = AdminClient({k: v for k, v in self._properties.items() if k not in {*OURS, *DEFAULTS}})
@@ -139,8 +142,11 @@ class KafkaBroker:
         return [topic for topic in topics if topic not in there]
 
     def send(self, rows: Sequence[Row]) -> Handed:
+        if len(self._handed) > MOST_ROWS or self._handed_bytes > MOST_BYTES:
+            return Handed(0)
         handed = self._send(rows)
         self._handed += rows[: handed.count]
+        self._handed_bytes += sum(len(row[PAYLOAD] or b"") for row in rows[: handed.count])
         return handed
 
     def _send(self, rows: Sequence[Row]) -> Handed:
@@ -244,8 +250,12 @@ class KafkaBroker:
             return False
         if left or self._halted or self._reports is not None or self._fatal is not None:
             return False
-        self._handed.clear()
+        self._forget()
         return True
+
+    def _forget(self) -> None:
+        self._handed.clear()
+        self._handed_bytes = 0
 
     def failed(self) -> Failed | None:
         if self._reports is None and self._fatal is None:
@@ -275,7 +285,7 @@ class KafkaBroker:
         failed = self.failed()
         self.close()
         self._reports, self._fatal = None, None
-        self._handed.clear()
+        self._forget()
         self._halted = False
         self._producer = self._made()
         return failed

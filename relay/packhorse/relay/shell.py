@@ -118,9 +118,11 @@ class Relay:
         except DatabaseUnavailable as error:
             self._forget_ahead()
             _log.warning("the database is away", reason=str(error))
+            self._telemetry.record(Metric.RELAY_PAUSES, 1, {"reason": "database"})
             return m.DatabaseFailed(str(error), connected=False)
         except (StatementFailed, NotReady) as error:
             _log.warning("a statement failed", command=type(command).__name__, reason=str(error))
+            self._telemetry.record(Metric.RELAY_PAUSES, 1, {"reason": "database"})
             return m.DatabaseFailed(str(error), connected=True)
 
     def _own(self, _: m.Own) -> m.Event:
@@ -254,4 +256,5 @@ class Relay:
                 _log.info("the trouble is over")
             else:
                 _log.error("the relay pauses", trouble=after.trouble, failures=after.failures)
-                self._telemetry.record(Metric.RELAY_PAUSES, 1)
+                reason = "broker" if after.fault is None else "row"
+                self._telemetry.record(Metric.RELAY_PAUSES, 1, {"reason": reason})

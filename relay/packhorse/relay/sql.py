@@ -159,6 +159,10 @@ SELECT o.oid IS NOT NULL, r.oid IS NOT NULL,
 """
 """What there is and what this role may, without an error when something is missing."""
 
+HAS_ROW = """
+SELECT count(*) = 1 FROM "{schema}".relay WHERE shard = 0
+"""
+
 SUBJECTS = """
 SELECT DISTINCT subject FROM "{schema}".schema_version
 """

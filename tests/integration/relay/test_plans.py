@@ -84,7 +84,9 @@ def test_a_transaction_with_many_rows_is_not_read_again_at_each_poll(reads: Read
         long.execute(MANY, (20_000,))
         for _ in range(3):
             rows, blocks = reads.of_cycle()
-            assert (rows, blocks < 150) == (0, True), "nobody else has written since: its transaction id is the newest"
+            assert (rows, blocks < 150) == (0, True), (
+                "nobody else has written since: its transaction id is the newest"
+            )
         for _ in range(3):
             insert(short, "k")
             short.commit()

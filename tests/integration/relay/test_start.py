@@ -118,6 +118,12 @@ def test_a_client_setting_that_breaks_order_is_refused_by_name(group: Relays) ->
     assert "acks=1" in done.stderr
 
 
+def test_a_missing_shard_is_named(group: Relays, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DELETE FROM packhorse.relay")
+    assert "no row for shard 0" in refused(group.environment)
+
+
 def test_a_sequence_with_a_cache_is_refused(group: Relays, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("ALTER TABLE packhorse.outbox ALTER COLUMN seq SET CACHE 20")

@@ -8,6 +8,7 @@ import psycopg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import sql
+from packhorse.relay.errors import StatementFailed
 from packhorse.relay.model import (
     AGGREGATEID,
     AGGREGATETYPE,
@@ -64,7 +65,7 @@ class PostgresOutbox:
             name: getattr(sql, name).format(**names)
             for name in (
                 "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
-                "RELEASE", "READY", "SUBJECTS", "LAG",
+                "RELEASE", "READY", "HAS_ROW", "SUBJECTS", "LAG",
             )
         }  # fmt: skip
         self._limit = batch_rows
@@ -91,6 +92,8 @@ class PostgresOutbox:
                     f"this database role has no {right} on {self._schema}.{table}; "
                     "`packhorse migrate sql --grants relay=ROLE` prints what it needs"
                 )
+        if not self._rows("HAS_ROW")[0][0]:
+            raise NotReady(f"{self._schema}.relay has no row for shard 0; run `packhorse migrate up`")
         if cache != 1:
             raise NotReady(
                 f"the sequence of {self._schema}.outbox.seq has cache {cache}, and order needs 1; "
@@ -152,6 +155,8 @@ class PostgresOutbox:
         rows = list(batch.rows[:cut])
         numbers = [rows[n][SEQ] for n, _ in held if n < cut]
         payloads: dict[int, bytes] = dict(self._rows("PAYLOADS", seqs=numbers))
+        if len(payloads) < len(numbers):
+            raise StatementFailed("rows vanished between two reads; they are read again")
         for n, _ in held:
             if n < cut:
                 row = rows[n]
