@@ -1,5 +1,6 @@
 """Questions to the broker about topics and groups, and orders that change them."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from confluent_kafka.admin._metadata import ClusterMetadata
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
 from packhorse.processor.kafka.errors import MISSING, asked, made
 from packhorse.processor.starting import LogEnds
@@ -24,6 +26,8 @@ from packhorse.processor.topics import Change, Create, Step, Topic
 
 ASK_TIMEOUT = 10.0
 """Seconds for one question."""
+LOOK_AGAIN = 0.1
+"""Seconds between two looks at what was just made."""
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 """Kafka's own default."""
 _MASK = (1 << 64) - 1
@@ -118,6 +122,20 @@ class BrokerQuestions:
                 self._create(step)
             elif isinstance(step, Change):
                 self._change(step)
+        self._await([step.topic for step in steps if isinstance(step, Create)])
+
+    def _await(self, made_now: Sequence[str]) -> None:
+        """Wait until the broker that answers knows what the controller has made; a moment, more when it is busy."""
+        pause = threading.Event()
+        for _ in range(int(ASK_TIMEOUT / LOOK_AGAIN)):
+            shown = self.topics(made_now) if made_now else {}
+            missing = [name for name in made_now if name not in shown]
+            if not missing:
+                return
+            pause.wait(LOOK_AGAIN)
+        raise BrokerUnavailable(
+            f"topic {missing[0]} was made, and the broker does not show it after {ASK_TIMEOUT:g} s; run the command again"
+        )
 
     def _create(self, step: Create) -> None:
         new = NewTopic(
