@@ -159,9 +159,11 @@ SELECT o.oid IS NOT NULL, r.oid IS NOT NULL,
 """
 """What there is and what this role may, without an error when something is missing."""
 
-HAS_ROW = """
-SELECT count(*) = 1 FROM "{schema}".relay WHERE shard = 0
+SHARD = """
+SELECT pg_snapshot_xmax(coalesce(r.target, r.horizon)) <= pg_snapshot_xmax(pg_current_snapshot()), r.horizon::text
+  FROM "{schema}".relay AS r WHERE r.shard = 0
 """
+"""Whether the horizon can be this database's own: transaction ids only grow, but a dump loaded elsewhere starts low again."""
 
 SUBJECTS = """
 SELECT DISTINCT subject FROM "{schema}".schema_version

@@ -124,6 +124,17 @@ def test_a_missing_shard_is_named(group: Relays, database: str) -> None:
     assert "no row for shard 0" in refused(group.environment)
 
 
+def test_a_horizon_ahead_of_the_database_is_named_and_not_taken_for_published(
+    group: Relays, database: str
+) -> None:
+    """Fails when the relay starts on a dump that was loaded into a cluster with lower transaction ids."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("UPDATE packhorse.relay SET horizon = '9000000000:9000000000:'")
+    said = refused(group.environment)
+    assert "9000000000" in said
+    assert "docs/runbooks" in said
+
+
 def test_a_sequence_with_a_cache_is_refused(group: Relays, database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("ALTER TABLE packhorse.outbox ALTER COLUMN seq SET CACHE 20")

@@ -65,7 +65,7 @@ class PostgresOutbox:
             name: getattr(sql, name).format(**names)
             for name in (
                 "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
-                "RELEASE", "READY", "HAS_ROW", "SUBJECTS", "LAG",
+                "RELEASE", "READY", "SHARD", "SUBJECTS", "LAG",
             )
         }  # fmt: skip
         self._limit = batch_rows
@@ -92,12 +92,23 @@ class PostgresOutbox:
                     f"this database role has no {right} on {self._schema}.{table}; "
                     "`packhorse migrate sql --grants relay=ROLE` prints what it needs"
                 )
-        if not self._rows("HAS_ROW")[0][0]:
-            raise NotReady(f"{self._schema}.relay has no row for shard 0; run `packhorse migrate up`")
         if cache != 1:
             raise NotReady(
                 f"the sequence of {self._schema}.outbox.seq has cache {cache}, and order needs 1; "
                 f"run ALTER TABLE {self._schema}.outbox ALTER COLUMN seq SET CACHE 1"
+            )
+
+        self._check_shard()
+
+    def _check_shard(self) -> None:
+        found = self._rows("SHARD")
+        if not found:
+            raise NotReady(f"{self._schema}.relay has no row for shard 0; run `packhorse migrate up`")
+        possible, horizon = found[0]
+        if not possible:
+            raise NotReady(
+                f"the horizon {horizon} is ahead of this database, as if it had been restored elsewhere: new rows would "
+                "count as published; docs/runbooks/relay-does-not-move.md says what to do"
             )
 
     def registered_topics(self) -> list[str]:
@@ -108,6 +119,7 @@ class PostgresOutbox:
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
         self._cycle = None
         self._open()
+        self._check_shard()
         rows = self._rows("OWN", token=token, owner=owner, lease=lease)
         if not rows:
             return None
