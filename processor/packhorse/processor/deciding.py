@@ -14,6 +14,7 @@ from packhorse.processor.events import (
     Ended,
     Event,
     Fetched,
+    FetchStopped,
     LaneBroke,
     Lost,
     Opened,
@@ -99,7 +100,8 @@ def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
         suspect=None,
         suspicion=_still_ahead(_suspicion(state, at), event.start),
     )
-    if state.attached and event.position == state.position and event.start <= state.handled:
+    good = event.position == state.position and event.start <= state.handled and not state.stopped
+    if state.attached and good:
         return opened, ()
     moved = replace(
         opened,
@@ -107,6 +109,7 @@ def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
         expected=event.start,
         attached=True,
         unproved=True,
+        stopped=False,
         doubt=None,
         buffered=0,
         buffered_bytes=0,
@@ -227,6 +230,14 @@ def _voided(state: PartitionState, event: Voided, at: Moment) -> Decision:
     return _void(state, now=at.now)
 
 
+def _fetch_stopped(state: PartitionState, event: FetchStopped, at: Moment) -> Decision:
+    """Read the watermark and where the log begins again; what is remembered of the fetch position is wrong."""
+    state = replace(state, stopped=True)
+    if state.phase in _DEAF or state.reopen:
+        return state, ()
+    return _away(state, "log", at, reopen=True, text=event.text)
+
+
 def _void(state: PartitionState, *, now: float) -> Decision:
     """Read the watermark again, at *now*; whoever reads it just now or is about to has nothing to forget."""
     if state.phase in _DEAF or state.reopen:
@@ -277,6 +288,7 @@ _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
     BatchEnded: _batch_ended,
     LaneBroke: _lane_broke,
     Voided: _voided,
+    FetchStopped: _fetch_stopped,
     Revoking: _revoking,
     Lost: _lost,
     Committed: _committed,

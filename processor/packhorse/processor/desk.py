@@ -21,6 +21,7 @@ from packhorse.processor.events import (
     Committed,
     Event,
     Fetched,
+    FetchStopped,
     LaneBroke,
     Lost,
     Opened,
@@ -170,6 +171,10 @@ class Desk:
         """Forget what is remembered above the watermarks, of all partitions or of *places*."""
         for place in list(self._slots) if places is None else places:
             self._handle(place, Voided())
+
+    def fetch_stopped(self, place: Place, text: str) -> None:
+        """Take that the client has stopped fetching *place*, as *text* says."""
+        self._handle(place, FetchStopped(text=text))
 
     def tick(self) -> None:
         """Let time pass."""

@@ -114,6 +114,13 @@ class Voided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FetchStopped:
+    """The broker's client has stopped fetching, as *text* says: its position is outside the log, and only a seek helps."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Revoking:
     """The partition is about to go, or we are about to stop: finish what runs, begin nothing."""
 
@@ -155,6 +162,7 @@ Event = (
     | BatchEnded
     | LaneBroke
     | Voided
+    | FetchStopped
     | Revoking
     | Lost
     | Committed

@@ -34,6 +34,10 @@ MOST_RECORDS = 2_000
 """Records of one poll."""
 TROUBLE_EVERY = 10.0
 """Seconds between two log lines about the same trouble with the broker."""
+COMMIT_WAIT = 3.0
+"""Seconds that the last commit of a partition may take; without it the next owner finds duplicates by the watermark."""
+LEAVE_WAIT = 6.0
+"""Seconds that leaving the group may take; the client itself waits for minutes for a commit that is on its way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ class Loop:
         self._telemetry = telemetry
         self._log = log
         self._group = group
-        self._told: dict[str, float] = {}
+        self._told: dict[tuple[str | int | None, ...], float] = {}
         self._void = False
         self._consumer = consume(self)
         self._desk = Desk(
@@ -180,20 +184,19 @@ class Loop:
             if report.ended == "ok":
                 self._desk.committed(place, report.position)
                 continue
-            self._log.warning(
-                "offset commit failed",
-                topic=report.topic,
-                partition=report.partition,
-                offset=report.position,
-                cause=report.text,
-            )
+            if self._is_news("commit", report.topic, report.partition, report.text.partition(":")[0]):
+                self._log.warning(
+                    "offset commit failed",
+                    topic=report.topic,
+                    partition=report.partition,
+                    offset=report.position,
+                    cause=report.text,
+                )
             self._desk.commit_failed(place, report.position, refused=report.ended == "refused")
 
     def _trouble(self, trouble: Trouble) -> None:
-        now = self._clock.monotonic()
-        key = f"{trouble.kind} {trouble.topic} {trouble.partition} {trouble.text}"
-        if now - self._told.get(key, -TROUBLE_EVERY) >= TROUBLE_EVERY:
-            self._told[key] = now
+        # The text holds times and counts; the name of the error before it does not.
+        if self._is_news(trouble.kind, trouble.topic, trouble.partition, trouble.text.partition(":")[0]):
             self._log.warning(
                 "trouble with the broker",
                 kind=trouble.kind,
@@ -206,7 +209,15 @@ class Loop:
         if trouble.kind == "forbidden":
             raise NotReady(f"group {self._group}: {trouble.text}; grant this client read on group and topics")
         if trouble.kind == "out-of-range" and trouble.topic is not None and trouble.partition is not None:
-            self._desk.voided([(trouble.topic, trouble.partition)])
+            self._desk.fetch_stopped((trouble.topic, trouble.partition), trouble.text)
+
+    def _is_news(self, *about: str | int | None) -> bool:
+        """Return whether nothing was said *about* this within TROUBLE_EVERY: an outage of hours writes a bounded log."""
+        now = self._clock.monotonic()
+        if now - self._told.get(about, -TROUBLE_EVERY) < TROUBLE_EVERY:
+            return False
+        self._told[about] = now
+        return True
 
     def _finish(self, places: Sequence[Place], wait: float) -> None:
         """Let what runs in *places* end, up to *wait* seconds, then give it up; commit what is durable."""
@@ -228,13 +239,17 @@ class Loop:
             self._lanes.cancel(place)
 
     def _commit_now(self, positions: Positions) -> None:
-        self._take_commits(self._consumer.commit_now(positions))
+        self._take_commits(self._consumer.commit_now(positions, COMMIT_WAIT))
 
     def _leave(self) -> None:
         places = list(self._desk.states)
         self._finish(places, self._times.drain)
         self._desk.remove(places)
-        self._consumer.close()
+        if not self._consumer.close(LEAVE_WAIT):
+            self._log.warning(
+                "the group was not left in time; its partitions wait for the end of the session",
+                group=self._group,
+            )
         self._lanes.stop(wait=1.0)
 
     def _alarm(self, place: Place, alarm: Alarm) -> None:

@@ -69,6 +69,7 @@ class PartitionState:
         expected: Offset that the next record should have; records below it are not taken.
         attached: The broker's client fetches for us; before that a start is assigned, after it sought.
         unproved: No record was taken since the fetch position was set, so a jump may be a stale fetch.
+        stopped: The broker's client has stopped fetching by itself and waits for a seek.
         doubt: First offset of the jump that is being proved.
         buffered, buffered_bytes: What is read ahead.
         paused: Fetching is paused.
@@ -93,6 +94,7 @@ class PartitionState:
     expected: int = 0
     attached: bool = False
     unproved: bool = False
+    stopped: bool = False
     doubt: int | None = None
     buffered: int = 0
     buffered_bytes: int = 0

@@ -19,6 +19,7 @@ from packhorse.processor.events import (
     Ended,
     Event,
     Fetched,
+    FetchStopped,
     LaneBroke,
     Lost,
     Opened,
@@ -133,6 +134,19 @@ def test_a_lost_partition_orders_nothing_more() -> None:
     state, _ = follow(fetched(0, 5), Lost(), state=READING)
     for event in (ended(5, 5), Tick(), fetched(5, 1), opened(3), Voided(), CommitFailed(position=1)):
         assert follow(event, state=state, now=99.0) == (state, ())
+
+
+@pytest.mark.case("P-11")
+def test_after_the_client_stopped_fetching_a_seek_follows_though_the_watermark_stands() -> None:
+    """Fails when what is read ahead is believed: the client fetches nothing more until it is told where."""
+    state, _ = follow(fetched(0, 5), ended(2, 2, Ended.NOT_DUE, wait=9.0, position=2), state=READING)
+    state, commands = follow(FetchStopped(text="out of range"), state=state)
+    assert [type(command).__name__ for command in commands] == ["Alarm"]
+    state, commands = decide(state, Tick(), LIMITS, now=1.0, jitter=0.0)
+    assert commands == (Open(),)
+    state, commands = follow(opened(2, committed=2), state=state)
+    assert Seek(offset=2) in commands
+    assert (state.expected, state.buffered, state.stopped) == (2, 0, False)
 
 
 def test_one_job_at_a_time_is_with_a_lane() -> None:

@@ -40,11 +40,11 @@ class OnePoll:
         self._stop.set()
         return self._polled
 
-    def commit_now(self, positions: Any) -> Sequence[CommitReport]:
+    def commit_now(self, positions: Any, wait: float) -> Sequence[CommitReport]:
         return ()
 
-    def close(self) -> None:
-        pass
+    def close(self, wait: float) -> bool:
+        return True
 
 
 class NoLanes:
@@ -108,3 +108,16 @@ def test_trouble_with_a_partition_is_named() -> None:
     )
     for part in ("topic=a.b", "partition=3", "Leader not available"):
         assert part in told
+
+
+@pytest.mark.case("T-20")
+def test_an_outage_of_hours_writes_a_bounded_log() -> None:
+    """Fails when the text, which holds times and counts, is part of what a line is taken to be new by."""
+    troubles = [
+        Trouble("away", None, None, f"_TRANSPORT: Connect to b:9092 failed (after {n}ms in state CONNECT)")
+        for n in range(50)
+    ]
+    told, telemetry = run_once(Polled(records={}, troubles=troubles, commits=[FAILED] * 50))
+    assert told.count("trouble with the broker") == 1
+    assert told.count("offset commit failed") == 1
+    assert [metric for metric, _ in telemetry.told].count(Metric.PROCESSOR_COMMITS) == 50

@@ -1,8 +1,10 @@
 """The member of the group: polls, attaches partitions at their own offsets, commits what it is told."""
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from confluent_kafka import (
     Consumer,
@@ -15,8 +17,9 @@ from confluent_kafka import (
 from packhorse.core.kafka_properties import Property
 from packhorse.core.logs import Log
 from packhorse.processor.kafka.errors import FORBIDDEN, MISSING, MOVED_ON, OUT_OF_RANGE, made, told
-from packhorse.processor.record import Record
+from packhorse.processor.record import HeaderList, Record
 
+T = TypeVar("T")
 Assignment = list[tuple[str, int]]
 
 
@@ -69,6 +72,7 @@ class GroupConsumer:
     ) -> None:
         self._log = log
         self._attached: set[tuple[str, int]] = set()
+        self._paused: set[tuple[str, int]] = set()
         self._commits: list[CommitReport] = []
         self._troubles: list[Trouble] = []
         self._rebalances = rebalances
@@ -91,7 +95,7 @@ class GroupConsumer:
             if (error := message.error()) is not None:
                 self._troubles.append(_trouble(error, message.topic(), message.partition()))
                 continue
-            record = _record(message)
+            record = self._record(message)
             records.setdefault((record.topic, record.partition), []).append(record)
         troubles, self._troubles = self._troubles, []
         commits, self._commits = self._commits, []
@@ -104,21 +108,37 @@ class GroupConsumer:
 
     def seek(self, topic: str, partition: int, offset: int) -> bool:
         """Fetch from *offset* from now on; return False when the client can't just now."""
+        place = TopicPartition(topic, partition, offset)
         try:
-            self._consumer.seek(TopicPartition(topic, partition, offset))
+            if self._seeks(place):
+                return True
+            # After an offset outside the log the client fetches no more and takes no seek: it must be given anew.
+            self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+            self._consumer.incremental_assign([place])
+            if (topic, partition) in self._paused:
+                self._consumer.pause([TopicPartition(topic, partition)])
         except KafkaException as error:
-            self._log.warning(
-                "seek failed", topic=topic, partition=partition, offset=offset, cause=told(error.args[0])
-            )
+            self._troubles.append(Trouble("seek", topic, partition, told(error.args[0])))
+            return False
+        return True
+
+    def _seeks(self, place: TopicPartition) -> bool:
+        try:
+            self._consumer.seek(place)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._STATE:  # noqa: SLF001 the client names its own errors so
+                raise
             return False
         return True
 
     def pause(self, topic: str, partition: int) -> None:
         """Stop fetching."""
+        self._paused.add((topic, partition))
         self._consumer.pause([TopicPartition(topic, partition)])
 
     def resume(self, topic: str, partition: int) -> None:
         """Fetch again."""
+        self._paused.discard((topic, partition))
         self._consumer.resume([TopicPartition(topic, partition)])
 
     def commit(self, topic: str, partition: int, position: int, leader_epoch: int | None) -> None:
@@ -130,20 +150,68 @@ class GroupConsumer:
         except KafkaException as error:
             self._commits.append(_report(topic, partition, position, error.args[0]))
 
-    def commit_now(self, positions: Mapping[tuple[str, int], tuple[int, int | None]]) -> list[CommitReport]:
-        """Commit and wait for the coordinator; never raises."""
+    def commit_now(
+        self, positions: Mapping[tuple[str, int], tuple[int, int | None]], wait: float
+    ) -> list[CommitReport]:
+        """
+        Commit and wait for the coordinator, up to *wait* seconds; never raises.
+
+        The client itself waits for minutes while the coordinator is away. So a thread waits for it, and is left behind: what
+        it commits late is lower than what others have done since, and reading starts at the watermark all the same.
+        """
         if not positions:
             return []
         offsets = [_position(topic, partition, *at) for (topic, partition), at in positions.items()]
+        done = _within(wait, lambda: self._committed(offsets))
+        if done is not None:
+            return done
+        text = f"not confirmed: no answer within {wait:g} s"
+        return [CommitReport(one.topic, one.partition, one.offset, "failed", text) for one in offsets]
+
+    def _committed(self, offsets: list[TopicPartition]) -> list[CommitReport]:
         try:
             done = self._consumer.commit(offsets=offsets, asynchronous=False) or []
         except KafkaException as error:
             return [_report(one.topic, one.partition, one.offset, error.args[0]) for one in offsets]
         return [_report(one.topic, one.partition, one.offset, one.error) for one in done]
 
-    def close(self) -> None:
-        """Leave the group; commits nothing by itself."""
-        self._consumer.close()
+    def close(self, wait: float) -> bool:
+        """
+        Leave the group and return True; commits nothing by itself. After *wait* seconds return False and let it be.
+
+        The rebalance callbacks are called from another thread while this one waits.
+        """
+
+        def leave() -> bool:
+            self._consumer.close()
+            return True
+
+        return _within(wait, leave) is not None
+
+    def _record(self, message: Message) -> Record:
+        return Record(
+            message.topic() or "",
+            message.partition() or 0,
+            message.offset() or 0,
+            message.leader_epoch(),
+            message.timestamp()[1],
+            _bytes(message.key()),
+            _bytes(message.value()),
+            self._headers(message),
+        )
+
+    def _headers(self, message: Message) -> HeaderList:
+        """Return the headers; none when the client can't hand them out, because a name among them is no UTF-8."""
+        try:
+            return tuple(message.headers() or ())  # type: ignore[arg-type]  # the client hands out bytes alone
+        except (SystemError, UnicodeDecodeError):
+            self._log.error(
+                "a record's headers can't be read, since a name is no UTF-8; they are taken as absent",
+                topic=message.topic(),
+                partition=message.partition(),
+                offset=message.offset(),
+            )
+            return ()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         # Nothing is fetched yet: each partition is attached at its own offset once its watermark is known.
@@ -163,6 +231,7 @@ class GroupConsumer:
     def _detach(self, consumer: Consumer, pairs: Assignment) -> None:
         mine = [pair for pair in pairs if pair in self._attached]
         self._attached.difference_update(mine)
+        self._paused.difference_update(pairs)
         consumer.incremental_unassign([TopicPartition(*pair) for pair in mine])
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
@@ -173,17 +242,14 @@ class GroupConsumer:
         self._troubles.append(_trouble(error, None, None))
 
 
-def _record(message: Message) -> Record:
-    return Record(
-        message.topic() or "",
-        message.partition() or 0,
-        message.offset() or 0,
-        message.leader_epoch(),
-        message.timestamp()[1],
-        _bytes(message.key()),
-        _bytes(message.value()),
-        tuple(message.headers() or ()),  # type: ignore[arg-type]  # the client hands out bytes alone
-    )
+def _within(seconds: float, call: Callable[[], T]) -> T | None:
+    """Return what *call* returns, or None after *seconds*: then the thread that it runs in is left behind."""
+    answer: SimpleQueue[T] = SimpleQueue()
+    threading.Thread(target=lambda: answer.put(call()), name="packhorse-leaving", daemon=True).start()
+    try:
+        return answer.get(timeout=seconds)
+    except Empty:
+        return None
 
 
 def _bytes(value: Any) -> bytes | None:
