@@ -54,7 +54,11 @@ def test_a_database_that_goes_away_is_waited_for(
 @pytest.mark.case("P-26")
 @pytest.mark.case("P-09")
 def test_a_broker_that_goes_away_is_waited_for(
-    stack: Endpoints, database: str, private_kafka: PrivateBroker, topic_prefix: str
+    stack: Endpoints,
+    database: str,
+    private_kafka: PrivateBroker,
+    topic_prefix: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A quarantine copy, an offset commit and the fetch meet the outage; all is made good when the broker is back."""
     ground = Ground(stack, database, topic_prefix, kafka=private_kafka.bootstrap)
@@ -65,10 +69,12 @@ def test_a_broker_that_goes_away_is_waited_for(
     with ground.processing(app, kafka_properties={"reconnect.backoff.max.ms": 500}):
         direct.until_results(0)
         eventually(lambda: direct.committed() == 1, what="the offset follows")
-        private_kafka.kill()
-        private_kafka.start()
+        private_kafka.proxy.cut()
         junk = direct.send(payload=b"junk")
         direct.send(2)
+        eventually(lambda: "trouble with the broker" in caplog.text, what="the outage is noticed", timeout=30)
+        assert direct.results() == [0]
+        private_kafka.proxy.resume()
         direct.until_results(0, 2, timeout=60)
         eventually(lambda: direct.committed() == 3, what="the offset follows again", timeout=40)
     assert direct.outcome(junk)[:2] == ("quarantine", 0)  # type: ignore[index]

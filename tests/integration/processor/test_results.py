@@ -1,5 +1,6 @@
 """Results, offsets and failures on a real broker and database."""
 
+import threading
 from typing import Any
 
 import psycopg
@@ -121,25 +122,35 @@ def test_a_stop_while_a_message_waits_commits_nothing_of_it_and_keeps_its_count(
 @pytest.mark.case("P-06")
 @pytest.mark.case("X-09")
 def test_a_handler_that_outlasts_the_drain_time_gets_no_outcome(ground: Ground) -> None:
-    """Fails when the fence is not asked before the commit."""
-    app = Processor(GROUP)
+    """Fails when the fence is not asked before the commit: the handler returns when its time is long over."""
+    app, returned = Processor(GROUP), threading.Event()
     with hold() as (inside, wait):
 
         @app.handler(ground.message)
         def handle(message: Any, ctx: Context) -> None:
             note(message, ctx)
             wait()
+            returned.set()
 
         ground.make_topics(app)
         sent = ground.send(0)
         with ground.processing(app, drain_timeout=0.3):
             assert inside.wait(20)
-        assert ground.outcome(sent) is None
         assert ground.watermark() == 0
         assert ground.committed() in {None, 0}
+    assert returned.wait(20)
+    eventually(lambda: not lanes(ground), what="the lane has closed its connection")
+    assert ground.outcome(sent) is None
     with ground.processing(noting(ground.namespace)):
         ground.until_results(0)
     assert ground.outcome(sent) == ("done", 1, None, 1)
+
+
+def lanes(ground: Ground) -> list[Any]:
+    """Return the connections of processors."""
+    return ground.rows(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'packhorse%%'"
+    )
 
 
 @pytest.mark.case("P-24")
