@@ -26,6 +26,7 @@ from packhorse.core.errors import (
 )
 from packhorse.processor.app import Processor
 from packhorse.processor.attempting import attempt
+from packhorse.processor.buffer import bytes_of
 from packhorse.processor.endings import Contention, Cut, GivenUp, Stopped
 from packhorse.processor.events import (
     BatchEnded,
@@ -33,21 +34,24 @@ from packhorse.processor.events import (
 )
 from packhorse.processor.judging import (
     Sorted,
+    after_run,
     below_watermark,
     faulty,
     sort,
     without_handler,
     without_running,
 )
-from packhorse.processor.outcomes import Outcome
+from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.record import Delivery
 from packhorse.processor.work import (
     CountDeliveries,
     Decode,
+    Failure,
     Known,
     LookUp,
     Member,
     MoveWatermark,
+    Ran,
     Request,
     Result,
     RollBack,
@@ -90,7 +94,7 @@ class _State:
             leader_epoch=self.leader_epoch,
             handled=self.end,
             records=len(done),
-            size=sum(len(r.key or b"") + len(r.value or b"") for r in done),
+            size=bytes_of(done),
             tried=self.tried,
             **more,
         )
@@ -142,12 +146,15 @@ def _deal_with(
     work = state.work
     old = [d for d in work.deliveries if below_watermark(d, work)]
     todo = [d for d in work.deliveries if not below_watermark(d, work)] if old else work.deliveries
+    before: object = None
     for _ in range(MOST_CONFLICTS):
         known: Known = yield LookUp([d.id for d in todo])
         if known.position != work.position or not known.same:
             return state.ended(Ended.VOID)
         found = sort(todo, known, work)
         cut = yield from _prepare(found, known, app, work, skip_unknown)
+        if before == (before := {key: (row.outcome, row.attempt) for key, row in known.rows.items()}):
+            _blame(found.members)
         committed = yield from attempt(found.members, cut, work, jitter, running)
         if committed is None:
             continue
@@ -155,6 +162,20 @@ def _deal_with(
         state.duplicates = [*old, *found.duplicates]
         return (yield from _finish(state, found, cut))
     raise Contention("another owner was first again and again")
+
+
+def _blame(members: list[Member]) -> None:
+    """
+    Stop the one member whose results could not be recorded although nobody was first with it: its handler ended the
+    transaction and began another, which the lane did not see. Of several it is looked for by running fewer.
+    """
+    if len(members) > 1:
+        raise Contention("a handler has ended the transaction and begun another")
+    text = "the handler ended the transaction that it was given, and began another"
+    for member in members:
+        if member.result is None:
+            ran = Ran(Failure.BROKEN, Reason.BROKEN_TRANSACTION.value, text)
+            member.result = after_run(member, ran, jitter=0.0)
 
 
 def _prepare(

@@ -43,5 +43,10 @@ class Buffer:
 
 
 def bytes_of(records: Iterable[Record]) -> int:
-    """Return the bytes of keys and values."""
-    return sum(len(record.key or b"") + len(record.value or b"") for record in records)
+    """Return the bytes of keys, values and headers: any of them can be what fills the memory."""
+    return sum(
+        len(record.key or b"")
+        + len(record.value or b"")
+        + sum(len(name) + len(value or b"") for name, value in record.headers)
+        for record in records
+    )

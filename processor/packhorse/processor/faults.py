@@ -55,7 +55,7 @@ def ran_of(error: BaseException, handler: Handler | None, *, touched: bool, aliv
     if not isinstance(error, Exception):
         return Ran(Failure.STOP, "", told, touched)
     if isinstance(error, Skip) and alive:
-        return Ran(Failure.SKIP, "", inert(str(error), limit=ERROR_MAX), touched)
+        return Ran(Failure.SKIP, "", inert(_text(error), limit=ERROR_MAX), touched)
     failure, reason = _class_of(error, handler) if alive else (Failure.CONNECTION, "")
     return Ran(failure, reason, told, touched)
 
@@ -82,9 +82,17 @@ def describe(error: BaseException, safe: tuple[type[Exception], ...] = ()) -> st
     name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
     place = _place(error.__traceback__)
     told = f"{name} at {place}" if place else name
-    if isinstance(error, (PackhorseError, *safe)) and str(error):
-        told = f"{told}: {without_secrets(str(error))}"
+    if isinstance(error, (PackhorseError, *safe)) and (text := _text(error)):
+        told = f"{told}: {without_secrets(text)}"
     return inert(told, limit=ERROR_MAX)
+
+
+def _text(error: BaseException) -> str:
+    """Return the text of *error*; none when its own `__str__` fails, which must not become the fault of the lane."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 it is the application's code
+        return ""
 
 
 def _place(trace: TracebackType | None) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from packhorse.core.errors import MessageFault
+from packhorse.core.text import inert
+from packhorse.processor.faults import ERROR_MAX
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.policy import Again, Retry, Stop, after_failure
 from packhorse.processor.record import Delivery, time_of_header
@@ -145,7 +147,7 @@ def _stopped(
         Outcome.QUARANTINE,
         attempt,
         reason=reason,
-        error=error,
+        error=inert(error, limit=ERROR_MAX),
         failed_as=failed_as,
         row=member.row,
     )

@@ -7,16 +7,21 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from tests.support.processing import GROUP, Ground, noting
+from tests.support.processing import GROUP, Ground, note, noting
 from tests.support.processing_child import child, until_dead
 from tests.support.stack import PrivateBroker
 from tests.support.wait import eventually
 
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.logs import logger
 from packhorse.local.settings import Endpoints
-from packhorse.processor import AsyncContext, Processor
-from packhorse.processor.clients import consumer_properties
+from packhorse.processor import AsyncContext, Context, Processor
+from packhorse.processor.clients import consumer_properties, producer_properties
+from packhorse.processor.copies import Copy
 from packhorse.processor.kafka.consumer import Assignment, GroupConsumer
+from packhorse.processor.kafka.producer import CopyProducer
+from packhorse.processor.store import Quarantined
 
 
 @pytest.mark.case("P-29")
@@ -140,3 +145,43 @@ def test_a_stop_while_the_broker_is_away_ends_in_time(
         eventually(lambda: direct.watermark() == 1, what="the result is durable")
         process.send_signal(signal.SIGTERM)
         assert until_dead(process, timeout=15) == 0
+
+
+@pytest.mark.case("T-14")
+@pytest.mark.case("O-05")
+def test_a_copy_that_the_client_refuses_keeps_no_other_from_going(ground: Ground) -> None:
+    """Fails when the first refusal ends the round: whatever is due behind it would never be sent."""
+    app = noting(ground.namespace)
+    ground.make_topics(app)
+    producer = CopyProducer(producer_properties(ground.settings()))
+    topic = app.quarantine_topic(ground.topic)
+    producer.send([_copy(topic, 0)])
+    with pytest.raises(BrokerUnavailable, match=f"1 of 2 copies to {topic}"):
+        producer.send([_copy(topic, 99), _copy(topic, 0)])
+    assert len(ground.stood(topic, 2)) == 2
+
+
+def _copy(topic: str, partition: int) -> Copy:
+    message_id, now = SYSTEM_CHANCE.token(), SYSTEM_CLOCK.now()
+    of = Quarantined(message_id, topic, message_id, partition, 0, None, b"v", (), "failed", None, 1, now)
+    return Copy(of=of, topic=topic, partition=partition, key=None, value=b"v", headers=())
+
+
+@pytest.mark.case("P-29")
+def test_a_handler_that_swaps_its_transaction_for_another_is_stopped(ground: Ground) -> None:
+    """Fails when the refused inbox row is taken for another owner's, again and again."""
+    app = Processor(GROUP)
+
+    @app.handler(ground.message)
+    def handle(message: Any, ctx: Context) -> None:
+        note(message, ctx)
+        if message.what == "swaps":
+            ctx.connection.execute("SELECT 1; COMMIT; BEGIN")
+
+    ground.make_topics(app)
+    ground.send(0)
+    bad = ground.send(1, "swaps")
+    ground.send(2)
+    with ground.processing(app):
+        eventually(lambda: ground.watermark() == 3, what="all are dealt with", timeout=40)
+    assert ground.outcome(bad)[:3] == ("quarantine", 1, "broken-transaction")  # type: ignore[index]

@@ -26,6 +26,7 @@ from packhorse.processor.work import (
     RollBack,
     RunHandler,
     Work,
+    Write,
 )
 
 STREAM = Stream(topic="shop.orders", topic_id=UUID(int=1), source="shop.orders")
@@ -120,3 +121,30 @@ def test_a_batch_that_breaks_off_leaves_no_transaction_open(broke: PackhorseErro
     ended, asked = carry_out(of, well(of, ran=broke))
     assert ended.ended is how
     assert asked[-1] == RollBack()
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_results_that_nobody_else_recorded_and_that_can_t_be_recorded_are_the_handlers_fault(
+    members: int,
+) -> None:
+    """
+    It ended its transaction and began another. One alone is run once and stopped; of several fewer are run.
+
+    Fails when each refused write is taken for another owner: the message would run for ever, and commit each time.
+    """
+    of, refused = work(dict.fromkeys(range(members), 1), position=0), [True]
+    answers = well(of)
+
+    def refuse_once(request: Request) -> Any:
+        return not refused.pop() if isinstance(request, Write) and refused else answers(request)
+
+    ended, asked = carry_out(of, refuse_once)
+    assert [type(request) for request in asked].count(RunHandler) == members
+    if members > 1:
+        assert ended.ended is Ended.CONTENTION
+        return
+    results = [request.results[0] for request in asked if isinstance(request, Write)]
+    assert [(result.outcome, result.reason) for result in results] == [
+        (Outcome.DONE, None),
+        (Outcome.QUARANTINE, "broken-transaction"),
+    ]

@@ -1,6 +1,7 @@
 """Whose fault an error is, and how much of its text is kept."""
 
 from typing import Any, ClassVar
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -11,8 +12,11 @@ from packhorse.core.errors import KeysLocked, RegistryUnavailable, Undecodable
 from packhorse.core.message import MessageType
 from packhorse.processor import Processor, Quarantine, Skip
 from packhorse.processor.app import Handler
+from packhorse.processor.buffer import bytes_of
 from packhorse.processor.faults import ERROR_MAX, describe, ran_of
-from packhorse.processor.work import Failure
+from packhorse.processor.judging import faulty
+from packhorse.processor.record import Record, Stream, delivery_of
+from packhorse.processor.work import Failure, Member
 
 
 class Placed:
@@ -96,3 +100,34 @@ def test_only_class_and_place_are_kept_of_other_peoples_errors() -> None:
     assert describe(Quarantine("a", "our own text")).endswith(": our own text")
     assert "\x1b" not in describe(Declared("\x1b[2J\0"), (Declared,))
     assert len(describe(Declared("x" * 10_000), (Declared,))) <= ERROR_MAX
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("an error in the error")
+
+
+@pytest.mark.case("P-29")
+def test_an_error_that_cant_say_its_text_is_judged_like_any_other() -> None:
+    """Fails when `str` is asked without care: the lane would break and the process end at that message at each start."""
+    ran = ran_of(thrown(Mute()), handler(safe=(Mute,)), touched=True, alive=True)
+    assert (ran.failure, ran.reason) == (Failure.TEMPORARY, "failed")
+    assert "Mute" in ran.error
+    assert "an error in the error" not in ran.error
+
+
+@pytest.mark.case("T-13")
+def test_the_text_of_a_fault_is_capped_like_any_other() -> None:
+    """Fails when what the decoder says goes into header and table at whatever length."""
+    record = Record("unit.orders", 0, 0, 0, 0, None, b"x", (("type", b"unit.Placed"),))
+    delivery = delivery_of(record, Stream(topic="unit.orders", topic_id=UUID(int=1), source="unit.orders"))
+    error = faulty(Member(delivery=delivery), Undecodable("long\0" * 10_000)).error
+    assert error is not None
+    assert "\0" not in error
+    assert len(error) <= 4 * ERROR_MAX
+
+
+def test_what_is_read_ahead_is_measured_with_its_headers() -> None:
+    """Fails when headers count for nothing: small messages with large ones would fill the memory."""
+    record = Record("unit.orders", 0, 0, 0, 0, b"k", None, (("name", b"x" * 1_000_000), ("null", None)))
+    assert bytes_of([record]) == 1_000_009

@@ -16,13 +16,24 @@ SEND_TIMEOUT = 30.0
 
 
 class CopyProducer:
-    """Produce copies with all acknowledgements; safe to share between threads."""
+    """
+    Produce copies with all acknowledgements; safe to share between threads.
+
+    A client that met its fatal error is made anew, so that copies go again without a restart.
+    """
 
     def __init__(self, properties: Mapping[str, Property]) -> None:
-        self._producer: Producer = made(lambda: Producer({**properties, "error_cb": _ignore}))
+        self._properties = {**properties, "error_cb": _ignore}
+        self._renewing = threading.Lock()
+        self._producer = self._made()
+
+    def _made(self) -> Producer:
+        client: Producer = made(lambda: Producer(self._properties))
+        return client
 
     def send(self, copies: Sequence[Copy]) -> list[Place]:
         """Produce *copies* and return where they stand; see `plant.SendsCopies`."""
+        client = self._producer
         reports: dict[int, Message] = {}
         failures: list[KafkaError] = []
         done = threading.Event()
@@ -36,10 +47,12 @@ class CopyProducer:
             return delivered
 
         for at, copy in enumerate(copies):
-            self._produce(copy, report(at))
-        self._producer.flush(SEND_TIMEOUT)
+            _produce(client, copy, report(at), failures)
+        client.flush(SEND_TIMEOUT)
         if failures or not done.wait(1.0):
             cause = told(failures[0]) if failures else f"not confirmed within {SEND_TIMEOUT:g} s"
+            if any(_is_fatal(failure) for failure in failures):
+                self._renew(client)
             raise BrokerUnavailable(
                 f"{len(copies) - len(reports)} of {len(copies)} copies to {copies[0].topic}: {cause}"
             )
@@ -48,20 +61,36 @@ class CopyProducer:
             for at, copy in enumerate(copies)
         ]
 
-    def _produce(self, copy: Copy, on_delivery: Callable[[KafkaError | None, Message], None]) -> None:
-        try:
-            self._producer.produce(
-                copy.topic,
-                value=copy.value,
-                key=copy.key,
-                partition=copy.partition,
-                headers=list(copy.headers),
-                on_delivery=on_delivery,
-            )
-        except BufferError as error:
-            raise BrokerUnavailable(f"the producer's queue is full of copies to {copy.topic}") from error
-        except KafkaException as error:
-            raise BrokerUnavailable(f"copy to {copy.topic}: {told(error.args[0])}") from error
+    def _renew(self, used: Producer) -> None:
+        with self._renewing:
+            if self._producer is used:
+                self._producer = self._made()
+
+
+def _produce(
+    client: Producer,
+    copy: Copy,
+    on_delivery: Callable[[KafkaError | None, Message], None],
+    failures: list[KafkaError],
+) -> None:
+    """Hand one copy to the client; what it refuses at once is a failure like a report of one, and the rest still goes."""
+    try:
+        client.produce(
+            copy.topic,
+            value=copy.value,
+            key=copy.key,
+            partition=copy.partition,
+            headers=list(copy.headers),
+            on_delivery=on_delivery,
+        )
+    except BufferError as error:
+        raise BrokerUnavailable(f"the producer's queue is full of copies to {copy.topic}") from error
+    except KafkaException as error:
+        failures.append(error.args[0])
+
+
+def _is_fatal(error: KafkaError) -> bool:
+    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 the client names its own errors so
 
 
 def _ignore(error: KafkaError) -> None:
