@@ -90,9 +90,11 @@ class LeaseKeeper:
             self._after_failure(token)
             return
         with self._changed:
-            if self._token == token:
+            ours = self._token == token
+            if ours:
                 self._deadline = asked + self._lease if renewed else None
-        if not renewed:
+                self._token = token if renewed else None
+        if ours and not renewed:
             self._halt()
 
     def _after_failure(self, token: UUID) -> None:

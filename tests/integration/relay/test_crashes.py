@@ -76,7 +76,7 @@ def test_a_kill_repeats_no_more_than_came_since_the_last_save(
 def test_a_frozen_relay_that_wakes_is_refused_and_skips_no_row(
     group: Relays, writer: Writer, database: str, stack: Endpoints, topic: str
 ) -> None:
-    """Fails when a save does not compare the token, or a refused save is not the end of sending."""
+    """Fails when a process that wakes goes on with a lease that ran out meanwhile."""
     with writer.running(threads=1):
         frozen = group.start()
         wait_for(stack.kafka_bootstrap, topic, 10)
@@ -93,6 +93,28 @@ def test_a_frozen_relay_that_wakes_is_refused_and_skips_no_row(
         key: sorted(ids) for key, ids in writer.committed.items()
     }
     assert arrived == writer.committed
+
+
+@pytest.mark.case("R-12")
+@pytest.mark.case("R-13")
+def test_a_refused_save_ends_an_owner_that_does_not_know_of_its_successor(
+    group: Relays, writer: Writer, database: str, stack: Endpoints, topic: str
+) -> None:
+    """Fails when a save does not compare the token, or a refused save is not the end of sending."""
+    with writer.running(threads=1):
+        first = group.start(lease=60)
+        wait_for(stack.kafka_bootstrap, topic, 10)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(
+                "UPDATE packhorse.relay SET lease_until = clock_timestamp() - interval '1 second'"
+            )
+        second = group.start(lease=60)
+        second.wait_for("this process owns the shard")
+        first.wait_for("the save was refused")
+    found = wait_for(stack.kafka_bootstrap, topic, writer.count)
+    all_published(database)
+    assert read_status(database, "packhorse").epoch == 2
+    assert first_arrivals(found) == writer.committed
 
 
 @pytest.mark.case("X-09")

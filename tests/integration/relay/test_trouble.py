@@ -65,7 +65,7 @@ def healthy(database: str) -> None:
 def test_rows_wait_for_a_broker_that_is_away_and_leave_in_order(
     broken_broker: Relays, private_kafka: PrivateBroker, database: str, topic_prefix: str
 ) -> None:
-    """Fails with a message time-out, without idempotence, or when silence of the broker costs the lease."""
+    """Fails when silence of the broker counts as confirmation, or costs the lease."""
     writer = Writer(database)
     writer.prepare()
     topic = f"{topic_prefix}.orders"
