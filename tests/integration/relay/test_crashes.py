@@ -76,7 +76,11 @@ def test_a_kill_repeats_no_more_than_came_since_the_last_save(
 def test_a_frozen_relay_that_wakes_is_refused_and_skips_no_row(
     group: Relays, writer: Writer, database: str, stack: Endpoints, topic: str
 ) -> None:
-    """Fails when a process that wakes goes on with a lease that ran out meanwhile."""
+    """
+    Fails when a process that wakes goes on as owner: without the look at the deadline, the keeper's and the save's refusal.
+
+    Each of the three alone holds it; tests/unit/relay has one for each.
+    """
     with writer.running(threads=1):
         frozen = group.start()
         wait_for(stack.kafka_bootstrap, topic, 10)
