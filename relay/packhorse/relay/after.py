@@ -197,5 +197,6 @@ def _renewed(state: State, fault: Fault | None, *, now: float, policy: Policy, p
 def _database_failed(state: State, event: DatabaseFailed, *, now: float, pause: float) -> State:
     state = replace(state, failures=state.failures + 1, database_at=now + pause)
     if event.connected:
-        return state
+        # Once may be chance: a lock, a time-out. Twice in a row stands in the table, which can still be written.
+        return replace(state, trouble=event.reason) if state.failures > 1 and state.fault is None else state
     return replace(state, saved=None, confirmed=None, sent=None, batch=None, unsaved=0, flushing_since=None)

@@ -18,7 +18,8 @@ _COLUMNS = (
 
 _ROW = (
     "c.seq, c.aggregatetype, c.aggregateid, CASE WHEN octet_length(c.payload) <= {inline} THEN c.payload END AS payload, "
-    "floor(extract(epoch FROM c.created_at) * 1000)::bigint AS created_ms, c.id::text, c.type, c.schema_version, "
+    "CASE WHEN isfinite(c.created_at) THEN floor(extract(epoch FROM c.created_at) * 1000)::bigint ELSE 0 END AS created_ms, "
+    "c.id::text, c.type, c.schema_version, "
     "c.traceparent, c.tracestate, c.correlation_id, c.causation_id, c.origin, c.actor, c.tenant, c.expires_at, "
     "c.headers::text, CASE WHEN octet_length(c.payload) > {inline} THEN octet_length(c.payload) END AS withheld"
 )
@@ -178,7 +179,8 @@ SELECT r.epoch, r.owner, r.token IS NOT NULL AND r.lease_until > clock_timestamp
 """
 
 LAG = """
-SELECT count(*), max(extract(epoch FROM (clock_timestamp() AT TIME ZONE 'UTC') - c.created_at))::float8 FROM (
+SELECT count(*), (max(extract(epoch FROM (clock_timestamp() AT TIME ZONE 'UTC') - c.created_at))
+    FILTER (WHERE isfinite(c.created_at)))::float8 FROM (
     (SELECT o.xid, o.seq, o.created_at FROM "{schema}".outbox o
       WHERE (o.xid, o.seq) >= (pg_snapshot_xmax(%(horizon)s::pg_snapshot), 0::bigint)
         AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false)

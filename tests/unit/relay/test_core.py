@@ -179,13 +179,18 @@ def test_after_a_failed_save_nothing_is_sent_until_it_succeeds(walk: Walk) -> No
     """Fails when a failed save is forgotten: the next poll's rows would go out, round after round."""
     sent(walk, 1)
     walk.on(Confirmed())
-    pauses = []
+    pauses: list[float] = []
+    told: list[str | None] = []
     for _ in range(4):
         command = walk.on(DatabaseFailed("no room on the disk", connected=True))
         assert isinstance(command, Wait)
         pauses.append(command.seconds)
         command = walk.on(Waited(), after=command.seconds)
+        if isinstance(command, RecordTrouble):
+            told.append(command.text)
+            command = walk.on(TroubleRecorded())
         assert command == Save(Position(horizon=H0), Position(horizon=H1), 1)
+    assert told == ["no room on the disk"]
     assert pauses == sorted(pauses)
     assert pauses[-1] > pauses[0]
 
