@@ -7,7 +7,7 @@ from uuid import UUID
 
 from packhorse.core import logs
 from packhorse.core.clock import Clock
-from packhorse.core.errors import InfrastructureError
+from packhorse.core.errors import PackhorseError
 
 _log = logs.logger("relay")
 
@@ -27,7 +27,7 @@ class LeaseKeeper:
     Be the port `Keeper`: renew every third of the lease, and halt the broker when it ends unrenewed.
 
     The deadline is counted from before the renewal was asked for, on this machine's monotonic clock, so it lies before the
-    one that the database counts. `halt` is called from this thread at the deadline, when the relay's own loop may be stuck.
+    one that the database counts. A thread that dies halts the broker and lets the relay end with an error. `halt` is called from this thread at the deadline, when the relay's own loop may be stuck.
     """
 
     def __init__(self, table: LeaseTable, *, lease: float, clock: Clock, halt: Callable[[], None]) -> None:
@@ -39,17 +39,26 @@ class LeaseKeeper:
         self._token: UUID | None = None
         self._deadline: float | None = None
         self._ended = False
+        self._broken: str | None = None
         self._thread = threading.Thread(target=self._run, name="packhorse-relay-lease", daemon=True)
         self._thread.start()
 
     def keep(self, token: UUID, deadline: float) -> None:
         with self._changed:
+            self._check()
             self._token, self._deadline = token, deadline
             self._changed.notify()
 
     def deadline(self) -> float | None:
         with self._changed:
+            self._check()
             return self._deadline
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise PackhorseError(
+                f"the lease's thread met an error that nobody foresaw: {self._broken}; start the relay again"
+            )
 
     def drop(self) -> None:
         with self._changed:
@@ -65,8 +74,13 @@ class LeaseKeeper:
         self._table.close()
 
     def _run(self) -> None:
-        while (token := self._next()) is not None:
-            self._renew(token)
+        try:
+            while (token := self._next()) is not None:
+                self._renew(token)
+        except Exception as error:  # noqa: BLE001 a thread that died must not go unseen
+            with self._changed:
+                self._broken = type(error).__name__
+            self._halt()
 
     def _next(self) -> UUID | None:
         """Wait until a renewal is due and return whose; None at the end."""
@@ -85,7 +99,7 @@ class LeaseKeeper:
         asked = self._clock.monotonic()
         try:
             renewed = self._table.renew(token, self._lease)
-        except InfrastructureError as error:
+        except PackhorseError as error:
             _log.warning("the lease was not renewed", reason=str(error))
             self._after_failure(token)
             return

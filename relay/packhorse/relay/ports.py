@@ -131,7 +131,12 @@ class Keeper(Protocol):
         """Begin to renew the lease of *token*, which ends at *deadline*."""
 
     def deadline(self) -> float | None:
-        """Return until when the lease runs; None when a renewal was refused: somebody else owns the shard."""
+        """
+        Return until when the lease runs; None when a renewal was refused: somebody else owns the shard.
+
+        Raises:
+            PackhorseError: Nobody renews any more; the process must end.
+        """
 
     def drop(self) -> None:
         """Stop renewing."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
-from packhorse.core.errors import DatabaseUnavailable, SettingsError
+from packhorse.core.errors import DatabaseUnavailable, NotReady, PackhorseError, SettingsError
 from packhorse.core.message import HEADER_COLUMNS
 from packhorse.core.telemetry import NO_TELEMETRY, Attributes, NoTelemetry, TraceContext
 from packhorse.relay.compose import kafka_properties
@@ -152,6 +152,34 @@ def test_a_lease_that_runs_out_unrenewed_halts_the_broker() -> None:
         made.keep(TOKEN, SYSTEM_CLOCK.monotonic() + 0.3)
         assert halted.wait(5)
         assert table.asked > 1, "it was tried until the end"
+
+
+@pytest.mark.case("X-04")
+def test_a_lease_is_renewed_again_when_a_right_has_come_back() -> None:
+    """Fails when only what is away is awaited: the thread would die unseen, and each later lease run out."""
+    table = Table()
+    table.answer = NotReady("permission denied for table relay")
+    with keeper(table, 0.3) as (made, halted):
+        made.keep(TOKEN, SYSTEM_CLOCK.monotonic() + 0.3)
+        assert halted.wait(5)
+        table.answer = True
+        last = SYSTEM_CLOCK.monotonic() + 0.3
+        made.keep(TOKEN, last)
+        eventually(lambda: (made.deadline() or 0) > last, what="the lease is renewed")
+
+
+@pytest.mark.case("X-04")
+def test_a_keeper_that_dies_halts_the_broker_and_says_so_to_the_relay() -> None:
+    """Fails when the thread ends in silence: the relay would take a lease again and again, and lose each."""
+    table = Table()
+    table.answer = KeyError("nobody foresaw it")
+    with keeper(table, 0.3) as (made, halted):
+        made.keep(TOKEN, SYSTEM_CLOCK.monotonic() + 0.1)
+        assert halted.wait(5)
+        with pytest.raises(PackhorseError, match="nobody foresaw: KeyError; start the relay again"):
+            made.deadline()
+        with pytest.raises(PackhorseError):
+            made.keep(TOKEN, SYSTEM_CLOCK.monotonic() + 9)
 
 
 @pytest.mark.case("R-09")
