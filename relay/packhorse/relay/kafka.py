@@ -115,7 +115,10 @@ class KafkaBroker:
         self._handed_bytes = 0
         self._reports: _Report | None = None
         self._fatal: str | None = None
-        self._admin = AdminClient({k: v for k, v in self._properties.items() if k not in {*OURS, *DEFAULTS}})
+        asking = {k: v for k, v in self._properties.items() if k not in {*OURS, *DEFAULTS}}
+        self._admin = AdminClient(
+            {"log_level": 0, **asking}
+        )  # what it fails at is raised; its own log repeats it
         self._halted = False
         self._producer = self._made()
 
