@@ -15,6 +15,7 @@ from examples.flights.verify import Check
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 
 _PLAIN_EVERY = 2.0  # seconds between two plain lines about how far it is
+_WORTH_A_LINE = 5_000_000  # bytes of a download
 _SHOWN = 10  # differences of one check, at most
 
 
@@ -62,7 +63,8 @@ class Screen:
     @contextmanager
     def download(self, name: str, size: int) -> Iterator[Callable[[int], None]]:
         """Show how much of *name*, *size* bytes, has come; the function given back is told of each piece."""
-        self.say(f"downloading {name}, {size / 1e6:.0f} MB, once for this user")
+        if size >= _WORTH_A_LINE:
+            self.say(f"downloading {name}, {size / 1e6:.0f} MB, once for this user")
         task = self._bars.add_task(name[:30], total=size, note="bytes")
         try:
             yield lambda count: self._bars.advance(task, count)

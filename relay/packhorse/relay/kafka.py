@@ -116,9 +116,8 @@ class KafkaBroker:
         self._reports: _Report | None = None
         self._fatal: str | None = None
         asking = {k: v for k, v in self._properties.items() if k not in {*OURS, *DEFAULTS}}
-        self._admin = AdminClient(
-            {"log_level": 0, **asking}
-        )  # what it fails at is raised; its own log repeats it
+        # What it fails at is raised; its own log would repeat that on the terminal.
+        self._admin = AdminClient({"log_level": 0, **asking})
         self._halted = False
         self._producer = self._made()
 
