@@ -39,6 +39,7 @@ class LeaseKeeper:
         self._token: UUID | None = None
         self._deadline: float | None = None
         self._ended = False
+        self._failing = False
         self._broken: str | None = None
         self._thread = threading.Thread(target=self._run, name="packhorse-relay-lease", daemon=True)
         self._thread.start()
@@ -100,9 +101,12 @@ class LeaseKeeper:
         try:
             renewed = self._table.renew(token, self._lease)
         except PackhorseError as error:
-            _log.warning("the lease was not renewed", reason=str(error))
+            if not self._failing:
+                _log.warning("the lease was not renewed; trying on until it ends", reason=str(error))
+            self._failing = True
             self._after_failure(token)
             return
+        self._failing = False
         with self._changed:
             ours = self._token == token
             if ours:
