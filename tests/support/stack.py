@@ -117,12 +117,15 @@ class PrivateServer:
 
     Attributes:
         proxy: Stands before the service.
+        port: Name of the service's port that the proxy leads to.
     """
 
-    def __init__(self, stack: Stack, service: str, proxy: Proxy) -> None:
+    def __init__(self, stack: Stack, service: str, proxy: Proxy, port: str) -> None:
         self.stack = stack
         self.service = service
         self.proxy = proxy
+        self.port = port
+        proxy.target = (proxy.host, stack.ports[port])
 
     def kill(self) -> None:
         """Kill it with SIGKILL, child processes too; returns when it is gone."""
@@ -133,8 +136,13 @@ class PrivateServer:
         self.stack.stop(self.service)
 
     def start(self) -> None:
-        """Start it on the same port and data; returns when it answers. Nothing when it runs."""
+        """
+        Start it on the same data; returns when it answers. Nothing when it runs.
+
+        Its own port may be another when somebody took the old one meanwhile; the proxy's stays, and leads to it.
+        """
         self.stack.start(self.service)
+        self.proxy.target = (self.proxy.host, self.stack.ports[self.port])
 
     def pause(self) -> None:
         """Freeze it with SIGSTOP, child processes too."""
@@ -199,8 +207,7 @@ def private_broker(*, kafka: Mapping[str, str] | None = None, **given: object) -
             **given,
         )
         with held_stack(settings) as stack:
-            proxy.target = (proxy.host, stack.ports["kafka_advertised"])
-            yield PrivateBroker(stack, "kafka", proxy)
+            yield PrivateBroker(stack, "kafka", proxy, "kafka_advertised")
 
 
 @contextmanager
@@ -211,5 +218,4 @@ def private_database_server(**given: object) -> Iterator[PrivateDatabase]:
         Proxy(("127.0.0.1", 0)) as proxy,
         held_stack(stack_settings(folder, services=("postgres",), **given)) as stack,
     ):
-        proxy.target = (proxy.host, stack.ports["postgres"])
-        yield PrivateDatabase(stack, "postgres", proxy)
+        yield PrivateDatabase(stack, "postgres", proxy, "postgres")

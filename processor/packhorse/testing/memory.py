@@ -25,17 +25,17 @@ class NoDatabase:
         """Refuse."""
         raise _none("ctx.session")
 
-    def emit(self, draft: Draft) -> None:
-        """Keep one follow-up."""
-        self.emitted.append(memory_emitted(draft, origin=self._group))
+    def emit(self, drafts: list[Draft]) -> None:
+        """Keep follow-ups."""
+        self.emitted.extend(memory_emitted(draft, origin=self._group) for draft in drafts)
 
 
 class AsyncNoDatabase(NoDatabase):
     """Lend nothing to an `async def` handler."""
 
-    async def emit(self, draft: Draft) -> None:  # type: ignore[override]  # the same in the other colour
-        """Keep one follow-up."""
-        super().emit(draft)
+    async def emit(self, drafts: list[Draft]) -> None:  # type: ignore[override]  # the same in the other colour
+        """Keep follow-ups."""
+        super().emit(drafts)
 
 
 def _none(what: str) -> UsageError:
