@@ -89,6 +89,7 @@ class Loop:
         self._group = group
         self._told: dict[tuple[str | int | None, ...], float] = {}
         self._void = False
+        self._leaving = False
         self._consumer = consume(self)
         self._desk = Desk(
             fetcher=self._consumer,
@@ -129,7 +130,9 @@ class Loop:
             raise PackhorseError(f"processor {self._group} stopped: {self._desk.stop}")
 
     def assigned(self, partitions: Assignment) -> None:
-        """Take partitions over; called from inside the poll."""
+        """Take partitions over, unless we leave; called from inside the poll."""
+        if self._leaving:
+            return
         if partitions:
             self._log.info("partitions assigned", group=self._group, partitions=_names(partitions))
         self._desk.assigned(partitions)
@@ -220,7 +223,21 @@ class Loop:
         return True
 
     def _finish(self, places: Sequence[Place], wait: float) -> None:
-        """Let what runs in *places* end, up to *wait* seconds, then give it up; commit what is durable."""
+        """Let what runs in *places* end, up to *wait* seconds, then give it up; commit what is durable; inside the poll."""
+        self._end_what_runs(places, wait)
+        self._commit(self._desk.positions(places))
+
+    def _commit(self, positions: Positions) -> None:
+        """
+        Send commits and wait for no answer: it comes with a later poll.
+
+        The request goes before the one that gives the partitions back, on the same connection, so the next owner sees it;
+        while the coordinator is away, the client would wait for minutes.
+        """
+        for (topic, partition), (position, epoch) in positions.items():
+            self._consumer.commit(topic, partition, position, epoch)
+
+    def _end_what_runs(self, places: Sequence[Place], wait: float) -> None:
         self._desk.drain(places)
         deadline = self._clock.monotonic() + wait
         while mine := [place for place in self._desk.busy if place in places]:
@@ -228,7 +245,6 @@ class Loop:
                 self._give_up(mine)
                 break
             self._take_reports(BUSY_WAIT)
-        self._commit_now(self._desk.positions(places))
 
     def _give_up(self, places: Sequence[Place]) -> None:
         self._log.warning(
@@ -238,12 +254,22 @@ class Loop:
         for place in places:
             self._lanes.cancel(place)
 
-    def _commit_now(self, positions: Positions) -> None:
-        self._take_commits(self._consumer.commit_now(positions, COMMIT_WAIT))
+    def _commit_last(self, positions: Positions) -> None:
+        """Commit, and poll until the coordinator has answered or COMMIT_WAIT is over."""
+        self._commit(positions)
+        missing, deadline = set(positions), self._clock.monotonic() + COMMIT_WAIT
+        while missing and self._clock.monotonic() < deadline:
+            reports = self._consumer.poll(IDLE_WAIT, 1).commits
+            self._take_commits(reports)
+            missing.difference_update((report.topic, report.partition) for report in reports)
+        text = f"not confirmed: no answer within {COMMIT_WAIT:g} s"
+        self._take_commits([CommitReport(*place, positions[place][0], "failed", text) for place in missing])
 
     def _leave(self) -> None:
+        self._leaving = True
         places = list(self._desk.states)
-        self._finish(places, self._times.drain)
+        self._end_what_runs(places, self._times.drain)
+        self._commit_last(self._desk.positions(places))
         self._desk.remove(places)
         if not self._consumer.close(LEAVE_WAIT):
             self._log.warning(

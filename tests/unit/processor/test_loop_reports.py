@@ -2,7 +2,7 @@
 
 import io
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, cast
@@ -39,9 +39,6 @@ class OnePoll:
     def poll(self, wait: float, most: int) -> Polled:
         self._stop.set()
         return self._polled
-
-    def commit_now(self, positions: Any, wait: float) -> Sequence[CommitReport]:
-        return ()
 
     def close(self, wait: float) -> bool:
         return True

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -20,6 +21,11 @@ from packhorse.processor.kafka.errors import FORBIDDEN, MISSING, MOVED_ON, OUT_O
 from packhorse.processor.record import HeaderList, Record
 
 T = TypeVar("T")
+_headers = methodcaller("headers")
+"""
+A call from Python, once it is optimized, does not look whether the client left an error behind beside its broken result: the
+error would come up somewhere later. This way it is raised at once.
+"""
 Assignment = list[tuple[str, int]]
 
 
@@ -150,31 +156,6 @@ class GroupConsumer:
         except KafkaException as error:
             self._commits.append(_report(topic, partition, position, error.args[0]))
 
-    def commit_now(
-        self, positions: Mapping[tuple[str, int], tuple[int, int | None]], wait: float
-    ) -> list[CommitReport]:
-        """
-        Commit and wait for the coordinator, up to *wait* seconds; never raises.
-
-        The client itself waits for minutes while the coordinator is away. So a thread waits for it, and is left behind: what
-        it commits late is lower than what others have done since, and reading starts at the watermark all the same.
-        """
-        if not positions:
-            return []
-        offsets = [_position(topic, partition, *at) for (topic, partition), at in positions.items()]
-        done = _within(wait, lambda: self._committed(offsets))
-        if done is not None:
-            return done
-        text = f"not confirmed: no answer within {wait:g} s"
-        return [CommitReport(one.topic, one.partition, one.offset, "failed", text) for one in offsets]
-
-    def _committed(self, offsets: list[TopicPartition]) -> list[CommitReport]:
-        try:
-            done = self._consumer.commit(offsets=offsets, asynchronous=False) or []
-        except KafkaException as error:
-            return [_report(one.topic, one.partition, one.offset, error.args[0]) for one in offsets]
-        return [_report(one.topic, one.partition, one.offset, one.error) for one in done]
-
     def close(self, wait: float) -> bool:
         """
         Leave the group and return True; commits nothing by itself. After *wait* seconds return False and let it be.
@@ -203,7 +184,7 @@ class GroupConsumer:
     def _headers(self, message: Message) -> HeaderList:
         """Return the headers; none when the client can't hand them out, because a name among them is no UTF-8."""
         try:
-            return tuple(message.headers() or ())  # type: ignore[arg-type]  # the client hands out bytes alone
+            return tuple(_headers(message) or ())
         except (SystemError, UnicodeDecodeError):
             self._log.error(
                 "a record's headers can't be read, since a name is no UTF-8; they are taken as absent",
