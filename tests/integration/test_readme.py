@@ -43,7 +43,9 @@ def test_the_first_handler_works_as_it_is_written(
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    message = UUID(next(line for line in ran.stdout.splitlines() if re.fullmatch(r"[0-9a-f-]{36}", line)))
+    told = re.search(r"^message +([0-9a-f-]{36})", ran.stdout, re.MULTILINE)
+    assert told is not None, ran.stdout
+    message = UUID(told[1])
     with psycopg.connect(database) as connection:
         found = connection.execute("SELECT DISTINCT id, cents FROM invoices").fetchall()
         outcome = connection.execute(
@@ -55,7 +57,7 @@ def test_the_first_handler_works_as_it_is_written(
 
 def script() -> str:
     """Return the page's commands on the tests' own stack, waiting for the invoice and stopping the two daemons."""
-    lines = [line for line in block("sh", "relay run").splitlines() if "packhorse dev up" not in line]
+    lines = [line for line in block("sh", "relay run").splitlines() if "packhorse dev" not in line]
     daemons = next(line for line in lines if "relay run" in line)
     at = lines.index(daemons)
     each = daemons.rstrip(" &").split(" & ")
