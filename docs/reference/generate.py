@@ -19,13 +19,8 @@ from packhorse.cli.exits import ExitCode
 from packhorse.cli.lazy import load
 from packhorse.cli.mounts import MOUNTS, Panel
 from packhorse.console.doctor.compose import settings_models
-from packhorse.schemas.settings import (
-    DatabaseSettings,
-    KafkaSettings,
-    NamespaceSettings,
-    PartSettings,
-    RegistrySettings,
-)
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, NamespaceSettings, RegistrySettings
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by docs/reference/generate.py; change the code instead. -->\n"

@@ -12,7 +12,7 @@ from tests.support.schemas import MemorySource
 from packhorse.core.errors import UnknownSchema
 from packhorse.schemas import Registry, SchemaSource
 from packhorse.schemas.parse import parse_schema
-from packhorse.schemas.settings import RegistrySettings
+from packhorse.schemas.systems import RegistrySettings
 from packhorse.schemas.text import wire_text
 
 

@@ -7,11 +7,11 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
-from packhorse.schemas.settings import (
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import (
     DatabaseUrl,
     KafkaProperties,
     KafkaSettings,
-    PartSettings,
     RegistrySettings,
     RegistryUrl,
 )

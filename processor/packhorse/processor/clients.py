@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from packhorse.core.kafka_properties import Property, merged
 from packhorse.processor.settings import ProcessorSettings
-from packhorse.schemas.settings import KafkaSettings
+from packhorse.schemas.systems import KafkaSettings
 
 _SHARED = (
     "security.",

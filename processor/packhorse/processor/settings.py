@@ -8,7 +8,8 @@ from packhorse.processor.partition import (
     Limits,
 )
 from packhorse.processor.starting import MissingRecords
-from packhorse.schemas.settings import DatabaseSettings, KafkaSettings, PartSettings, RegistrySettings
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, RegistrySettings
 
 
 class ProcessorSettings(DatabaseSettings, KafkaSettings, RegistrySettings, PartSettings):

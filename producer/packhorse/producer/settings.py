@@ -6,7 +6,8 @@ from pydantic import AfterValidator
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier
-from packhorse.schemas.settings import DatabaseSettings, PartSettings
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import DatabaseSettings
 
 
 def _identifier(value: str) -> str:

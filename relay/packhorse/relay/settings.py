@@ -4,7 +4,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from packhorse.schemas.settings import DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, NamespaceSettings
 
 
 class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings):

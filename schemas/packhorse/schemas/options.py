@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from packhorse.schemas.direction import Direction
-from packhorse.schemas.settings import DatabaseSettings, PartSettings, RegistrySettings
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import DatabaseSettings, RegistrySettings
 
 
 class SchemasSettings(PartSettings):

@@ -11,8 +11,8 @@ from psycopg import errors, sql
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SchemaError, SettingsError
 from packhorse.core.redaction import without_secrets
 from packhorse.schemas.register import Row
-from packhorse.schemas.settings import DatabaseSettings
 from packhorse.schemas.sql import READ_VERSIONS, WRITE_VERSION
+from packhorse.schemas.systems import DatabaseSettings
 
 _CONNECT_SECONDS = 10
 _STATEMENT_MILLISECONDS = 30_000

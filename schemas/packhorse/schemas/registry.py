@@ -21,7 +21,7 @@ from packhorse.schemas.answers import (
 )
 from packhorse.schemas.deadline import BoundedTransport
 from packhorse.schemas.parse import parse_schema
-from packhorse.schemas.settings import RegistrySettings
+from packhorse.schemas.systems import RegistrySettings
 from packhorse.schemas.text import resolved_text
 from packhorse.schemas.tree import Schema
 

@@ -25,7 +25,7 @@ from packhorse.schemas import Decoder, Registry, encode_message
 from packhorse.schemas.fit import check_fit
 from packhorse.schemas.folder import load_folder
 from packhorse.schemas.register import register
-from packhorse.schemas.settings import RegistrySettings
+from packhorse.schemas.systems import RegistrySettings
 
 NOW = dt.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=dt.UTC)
 PRICE = shop.Money(amount=Decimal("9.90"), currency=shop.Currency.EUR, rounded=True)

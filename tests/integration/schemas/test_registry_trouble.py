@@ -15,7 +15,7 @@ from tests.support.bad_registry import Behaviour, answer, bad_registry
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import PackhorseError, RegistryUnavailable, Undecodable, UnknownSchema
 from packhorse.schemas import Decoder, Registry, encode_message
-from packhorse.schemas.settings import RegistrySettings
+from packhorse.schemas.systems import RegistrySettings
 
 TIMEOUT = 0.25
 BOUND = 2.0

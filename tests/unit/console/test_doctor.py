@@ -29,7 +29,8 @@ from packhorse.console.doctor.judge_database import (
 from packhorse.console.doctor.judge_settings import judge_settings
 from packhorse.console.doctor.runner import Check, run_checks
 from packhorse.core.errors import BrokerUnavailable, SettingsError
-from packhorse.schemas.settings import DatabaseSettings, PartSettings
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import DatabaseSettings
 
 TODAY = date(2026, 8, 1)
 

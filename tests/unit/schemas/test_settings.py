@@ -8,13 +8,8 @@ from pydantic import Field, SecretStr
 
 from packhorse.core.errors import SettingsError
 from packhorse.schemas.options import RegisterSettings, SchemasSettings
-from packhorse.schemas.settings import (
-    DatabaseSettings,
-    KafkaSettings,
-    NamespaceSettings,
-    PartSettings,
-    RegistrySettings,
-)
+from packhorse.schemas.settings import PartSettings
+from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, NamespaceSettings, RegistrySettings
 
 
 class Some(PartSettings, DatabaseSettings, KafkaSettings, RegistrySettings, NamespaceSettings):
