@@ -16,6 +16,8 @@ RELAY = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON "{schema}".outbox, "{schema}".schema_version, "{schema}".alembic_version TO "{role}";
 GRANT SELECT, UPDATE ON "{schema}".relay TO "{role}";
+GRANT SELECT, INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
+GRANT SELECT ON "{schema}".relay_discard TO "{role}";
 """
 
 PROCESSOR = f"""{WRITER.rstrip()}
@@ -29,7 +31,9 @@ OPERATOR = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
 GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark TO "{role}";
-GRANT INSERT ON "{schema}".watermark, "{schema}".audit TO "{role}";
+GRANT UPDATE (orders, finish) ON "{schema}".relay TO "{role}";
+GRANT INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
+GRANT INSERT ON "{schema}".watermark, "{schema}".audit, "{schema}".relay_discard TO "{role}";
 """
 
 REGISTRAR = """
