@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from packhorse.core.backoff import Backoff, delay_after
-from packhorse.relay.model import ID, Batch, Fault, Policy
+from packhorse.relay.holds import Fault
+from packhorse.relay.model import ID, Batch, Policy
 from packhorse.relay.state import State
 from packhorse.relay.steps import (
     Confirmed,

@@ -15,6 +15,7 @@ from packhorse.core.clock import Clock
 from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError, SettingsError
 from packhorse.core.kafka_properties import Property
 from packhorse.core.naming import topic_name
+from packhorse.relay.holds import Fault, scope_of
 from packhorse.relay.model import (
     AGGREGATEID,
     AGGREGATETYPE,
@@ -24,7 +25,6 @@ from packhorse.relay.model import (
     PAYLOAD,
     SEQ,
     WITHHELD,
-    Fault,
     Row,
 )
 from packhorse.relay.ports import Failed, Handed
@@ -198,7 +198,10 @@ class KafkaBroker:
 
     def _fault(self, row: Row, reason: str) -> Fault:
         self._topics.pop(row[AGGREGATETYPE], None)
-        return Fault(seq=row[SEQ], id=row[ID], topic=f"{self._namespace}.{row[AGGREGATETYPE]}", reason=reason)
+        return Fault(
+            scope=scope_of(row), code="refused", reason=reason, heals=False,
+            topic=f"{self._namespace}.{row[AGGREGATETYPE]}", seq=row[SEQ], id=row[ID],
+        )  # fmt: skip
 
     def _asked(self, name: str) -> "_Topic":
         """

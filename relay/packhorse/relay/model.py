@@ -75,25 +75,6 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """
-    A row that the broker will not take, or whose topic is missing.
-
-    Attributes:
-        seq, id, topic: Name the row; payload and key are never told.
-        reason: What is wrong, and the next step.
-    """
-
-    seq: int
-    id: str
-    topic: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"row {self.id} for topic {self.topic}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """
     How the relay behaves; durations are in seconds.

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from packhorse.relay.model import Batch, Fault, Position, Row
+from packhorse.relay.holds import Fault, Scope
+from packhorse.relay.model import Batch, Position, Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +86,15 @@ class Failed:
     A row that was handed over was refused, or the client is beyond use; what stands behind it may not have arrived.
 
     Attributes:
-        fault: The first such row in the order of handing over, of those that the broker refused together; None when no
-            row is to blame.
+        fault: Whose fault it is: the first such row in the order of handing over, of those that the broker refused
+            together, or the topic of all of them; None when neither is to blame.
         reason: What the client says.
+        silent: Partitions of which nothing was confirmed while rows of others were; filled by `renew`.
     """
 
     fault: Fault | None
     reason: str
+    silent: Sequence[Fault] = ()
 
 
 class Broker(Protocol):
@@ -113,6 +116,18 @@ class Broker(Protocol):
 
     def failed(self) -> Failed | None:
         """Return the first failure since the client was made."""
+
+    def unreachable(self) -> Sequence[Fault]:
+        """
+        Return the partitions, of those that unconfirmed rows go to, that have no leader or too few replicas in sync, by the
+        broker's own word.
+
+        Raises:
+            BrokerUnavailable: No broker answers.
+        """
+
+    def probe(self, scope: Scope) -> str | None:
+        """Say what still keeps *scope* from being sent to: topic, right, leader; None: nothing that the broker tells."""
 
     def halt(self) -> None:
         """Drop what has not left yet; may be called from any thread."""

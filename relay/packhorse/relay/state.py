@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from packhorse.relay.model import Batch, Fault, Position
+from packhorse.relay.holds import Fault
+from packhorse.relay.model import Batch, Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from packhorse.relay.model import Batch, Fault, Position, Row
+from packhorse.relay.holds import Fault
+from packhorse.relay.model import Batch, Position, Row
 
 # --- events: what happened -------------------------------------------------------------------------------------------
 

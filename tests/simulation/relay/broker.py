@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from packhorse.relay.model import AGGREGATEID, ID, SEQ, Fault, Row
+from packhorse.relay.holds import Fault, scope_of
+from packhorse.relay.model import AGGREGATEID, ID, SEQ, Row
 from packhorse.relay.ports import Failed, Handed
 
 PARTITIONS = 2
@@ -67,7 +68,7 @@ class SimBroker:
     def failed(self) -> Failed | None:
         for row in self._handed:
             if row in self._failed:
-                fault = Fault(seq=row[SEQ], id=row[ID], topic="topic", reason="refused")
+                fault = Fault(scope=scope_of(row), code="refused", reason="refused", heals=False, topic="topic", seq=row[SEQ], id=row[ID])
                 return Failed(fault, "refused")
         return Failed(None, "halted") if self._halted else None
 

@@ -8,7 +8,8 @@ from unittest.mock import patch
 from tests.simulation.relay.world import Process
 
 from packhorse.relay import after
-from packhorse.relay.model import Batch, Fault, Policy, Position
+from packhorse.relay.holds import Fault
+from packhorse.relay.model import Batch, Policy, Position
 from packhorse.relay.state import State
 from packhorse.relay.steps import DatabaseFailed, Owned
 
