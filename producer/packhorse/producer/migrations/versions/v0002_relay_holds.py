@@ -46,6 +46,9 @@ CREATE TABLE "{schema}".relay_hold (
     target pg_snapshot,
     progress bigint NOT NULL DEFAULT 0,
     until bigint,
+    resume_horizon pg_snapshot,
+    resume_target pg_snapshot,
+    resume_progress bigint NOT NULL DEFAULT 0,
     state text NOT NULL DEFAULT 'held' CHECK (state IN ('held', 'releasing', 'ended')),
     asked text CHECK (asked = 'release'),
     asked_at timestamptz,
@@ -58,6 +61,8 @@ CREATE TABLE "{schema}".relay_hold (
 );
 COMMENT ON TABLE "{schema}".relay_hold IS
     'What the relay leaves out for now: a row, key, partition or topic, with a horizon of its own';
+COMMENT ON COLUMN "{schema}".relay_hold.until IS
+    'A range that is sent again ends behind this seq; the release then goes on from the resume position';
 COMMENT ON COLUMN "{schema}".relay_hold.heals IS 'True: the relay tries again by itself; false: a person orders the release';
 CREATE UNIQUE INDEX relay_hold_open ON "{schema}".relay_hold (shard, scope, aggregatetype,
     (CASE scope WHEN 'row' THEN message_id::text WHEN 'key' THEN aggregateid WHEN 'partition' THEN partition::text ELSE '' END))
