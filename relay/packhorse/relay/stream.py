@@ -4,6 +4,7 @@ The port to a stream of committed outbox rows (CDC), and the words that it speak
 Positions of the write-ahead log are ints here, so that they compare as they lie in the log.
 """
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,9 @@ from typing import Protocol
 
 from packhorse.core.errors import InfrastructureError
 from packhorse.relay.model import Row, Snapshot
+
+SLOT_PREFIX = "packhorse_"
+"""How the names of our slots begin."""
 
 
 class Cause(StrEnum):
@@ -135,9 +139,9 @@ class Stream(Protocol):
         """
         Wait up to *patience* seconds for rows; return at most *limit*, and no more than memory allows.
 
-        Returns as soon as some are there, or when `received` moved. *confirmed*, a position up to which the broker has
-        confirmed everything, goes back to the server at least once a second: it may forget the log before it. *ask*
-        requests word of how far the server is, so that `received` moves without rows too.
+        Returns as soon as some are there. *confirmed*, a position up to which the broker has confirmed everything, goes
+        back to the server at least once a second: it may forget the log before it. *ask* requests word at once of how
+        far the server is, and returns when that came too: `received` then moves without rows.
         """
 
     def tend(self) -> None:
@@ -181,11 +185,24 @@ def lsn_text(position: int) -> str:
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
 
 
-def slot_name(schema: str, shard: int) -> str:
-    """Return the slot's name; one a shard."""
-    return f"packhorse_{schema}_{shard}"
+def slot_name(schema: str, shard: int, *, database: int) -> str:
+    """
+    Return the slot's name; one a shard.
+
+    Slots of all databases of a server share one space of names, hence *database*, the database's object id. A schema
+    too long for the 63 bytes of a name is cut and told apart by a digest.
+
+    >>> slot_name("packhorse", 0, database=16384)
+    'packhorse_packhorse_0_16384'
+    """
+    end = f"_{shard}_{database}"
+    room = 63 - len(SLOT_PREFIX) - len(end)
+    if len(schema) > room:
+        schema = f"{schema[: room - 9]}_{zlib.crc32(schema.encode()):08x}"
+    return f"{SLOT_PREFIX}{schema}{end}"
 
 
 def publication_name(schema: str) -> str:
-    """Return the publication's name; all shards share it."""
-    return f"packhorse_{schema}"
+    """Return the publication's name; all shards share it. It may have 63 bytes, as the slot's."""
+    name = f"{SLOT_PREFIX}{schema}"
+    return name if len(name) <= 63 else f"{name[:54]}_{zlib.crc32(name.encode()):08x}"
