@@ -11,6 +11,8 @@ Plans rest on three shapes, checked against millions of published rows, many par
 """
 # ruff: noqa: S608 only constants of this module are put together here, and checked identifiers and numbers in the adapter
 
+from packhorse.relay.identity.sql import DRAWN, INCARNATION
+
 _COLUMNS = (
     "o.seq, o.aggregatetype, o.aggregateid, o.payload, o.created_at, o.id, o.type, o.schema_version, o.traceparent, "
     "o.tracestate, o.correlation_id, o.causation_id, o.origin, o.actor, o.tenant, o.expires_at, o.headers"
@@ -109,33 +111,35 @@ SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(tru
 """
 """A commit that leaves no dead row behind, whatever old snapshot somebody holds; any plain role may do it."""
 
-OWN = """
+OWN = f"""
 WITH durable AS (SELECT set_config('synchronous_commit', 'on', true))
-UPDATE "{schema}".relay AS r SET
+UPDATE "{{schema}}".relay AS r SET
     epoch = r.epoch + CASE WHEN r.token = %(token)s THEN 0 ELSE 1 END,
-    token = %(token)s, owner = %(owner)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second'
+    token = %(token)s, owner = %(owner)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
+    incarnation = %(incarnation)s, seq_high = greatest(r.seq_high, {DRAWN})
   FROM durable
  WHERE r.shard = 0 AND (r.token IS NULL OR r.token = %(token)s OR r.lease_until < clock_timestamp())
+   AND {INCARNATION} = %(incarnation)s
 RETURNING r.horizon::text, r.target::text, r.progress, r.epoch, r.trouble
 """
-"""Take or keep the lease by the database's clock, and read the position in the same write."""
+"""Take or keep the lease by the database's clock, and read the position in the same write; only on the server that was judged."""
 
 RENEW = """
 UPDATE "{schema}".relay SET lease_until = clock_timestamp() + %(lease)s * interval '1 second'
  WHERE shard = 0 AND token = %(token)s
 """
 
-SAVE = """
+SAVE = f"""
 WITH durable AS (SELECT set_config('synchronous_commit', 'on', true))
-UPDATE "{schema}".relay AS r SET
+UPDATE "{{schema}}".relay AS r SET
     horizon = %(horizon)s::pg_snapshot, target = %(target)s::pg_snapshot, progress = %(progress)s,
-    published = r.published + %(rows)s, saved_at = clock_timestamp()
+    published = r.published + %(rows)s, saved_at = clock_timestamp(), seq_high = greatest(r.seq_high, {DRAWN})
   FROM durable
  WHERE r.shard = 0 AND r.token = %(token)s
    AND r.horizon::text = %(old_horizon)s AND r.target::text IS NOT DISTINCT FROM %(old_target)s::text
-   AND r.progress = %(old_progress)s
+   AND r.progress = %(old_progress)s AND r.incarnation = {INCARNATION}
 """
-"""Compare-and-set on the token and on the whole old value."""
+"""Compare-and-set on the token, on the whole old value, and on the server: a pooler may lead to another one unseen."""
 
 RECORD_TROUBLE = """
 UPDATE "{schema}".relay SET trouble = %(text)s::text,
@@ -152,19 +156,15 @@ SELECT o.oid IS NOT NULL, r.oid IS NOT NULL,
     coalesce(has_table_privilege(o.oid, 'SELECT'), false),
     coalesce(has_table_privilege(r.oid, 'SELECT') AND has_table_privilege(r.oid, 'UPDATE'), false),
     (SELECT s.seqcache FROM pg_sequence AS s
-      JOIN pg_depend AS d ON d.objid = s.seqrelid AND d.refobjid = o.oid AND d.deptype = 'i')
+      JOIN pg_depend AS d ON d.objid = s.seqrelid AND d.refobjid = o.oid AND d.deptype = 'i'),
+    coalesce((SELECT has_sequence_privilege(s.oid, 'SELECT') FROM pg_class AS s
+      WHERE s.relnamespace = n.oid AND s.relname = 'outbox_seq_seq'), false)
   FROM (SELECT '{schema}'::text AS name) AS wanted
   LEFT JOIN pg_namespace AS n ON n.nspname = wanted.name
   LEFT JOIN pg_class AS o ON o.relnamespace = n.oid AND o.relname = 'outbox'
   LEFT JOIN pg_class AS r ON r.relnamespace = n.oid AND r.relname = 'relay'
 """
 """What there is and what this role may, without an error when something is missing."""
-
-SHARD = """
-SELECT pg_snapshot_xmax(coalesce(r.target, r.horizon)) <= pg_snapshot_xmax(pg_current_snapshot()), r.horizon::text
-  FROM "{schema}".relay AS r WHERE r.shard = 0
-"""
-"""Whether the horizon can be this database's own: transaction ids only grow, but a dump loaded elsewhere starts low again."""
 
 SUBJECTS = """
 SELECT DISTINCT subject FROM "{schema}".schema_version
@@ -196,3 +196,28 @@ SELECT count(*), (max(extract(epoch FROM (clock_timestamp() AT TIME ZONE 'UTC') 
     LIMIT {count}) AS c
 """
 """Rows committed and not published, counted up to a bound, and the age of the oldest of them."""
+
+SESSION = "SELECT pg_backend_pid(), current_setting('plan_cache_mode')"
+"""Who answers, and whether what was asked for at the start of the connection holds."""
+
+SERVER = """
+SELECT concat(extract(epoch FROM pg_postmaster_start_time()), ' ', extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time()))
+"""
+"""
+Tells one run of a server from any other: when its first process started, and when its counters began, as they do after a crash
+of one of its processes. Digits and points alone.
+"""
+
+PREAMBLE = f"""
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
+    set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+    set_config('statement_timeout', '{{statement}}', true), set_config('lock_timeout', '{{lock}}', true),
+    1 / (({SERVER}) = '{{server}}')::int
+"""
+"""What goes ahead of each statement through a pooler; a division by zero says that another server answers."""
+
+PROBE = "SELECT 'packhorse: by which name?'"
+PROBED = f"""
+SELECT name FROM pg_prepared_statements WHERE statement = $${PROBE}$$ ORDER BY prepare_time DESC LIMIT 1
+"""
+"""By which name the server knows PROBE: the driver's own, or one that a pooler gave it."""

@@ -1,9 +1,10 @@
 """Connections whose every wait is bounded on this side of the network, and the driver's errors in our words."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
@@ -11,13 +12,18 @@ from psycopg.rows import tuple_row
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.core.redaction import without_secrets
+from packhorse.relay import sql
 from packhorse.relay.errors import StatementFailed
+from packhorse.relay.postgres.pooled import PooledConnection, PooledCursor, renames
 
 _OPTIONS = (
     "-c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off -c enable_bitmapscan=off "
     "-c statement_timeout={statement} -c lock_timeout={lock}"
 )
 """Every statement of the relay is meant to read an index in its order and stop; a planner that expects few rows sorts instead."""
+
+
+C = TypeVar("C", bound="_Bounded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +40,7 @@ class Reach:
     answer: float = 10.0
 
 
-class _Connection(psycopg.Connection[tuple[Any, ...]]):
+class _Bounded(psycopg.Connection[tuple[Any, ...]]):
     """A connection that never waits longer than `answer` for an answer, whatever becomes of the network."""
 
     answer = 10.0
@@ -43,31 +49,71 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
         return super().wait(gen, interval, self.answer if timeout is None else timeout)
 
 
+class _Pooled(_Bounded, PooledConnection):
+    """The same through a pooler."""
+
+
+_OPTIONS_REFUSED = re.compile(r"startup parameter|options", re.IGNORECASE)
+"""PgBouncer: `unsupported startup parameter: options`; others name the options too. A wrong guess costs one more try."""
+
+
 def connect(url: str, reach: Reach) -> psycopg.Connection[tuple[Any, ...]]:
     """
-    Open a connection in autocommit.
+    Open a connection in autocommit; each statement on it has the relay's planner settings and time-outs.
+
+    Whether a pooler stands in between is found out: it refuses or drops the settings at the start, or the process that
+    answers is not the one that greeted. Then nothing rests on the session, see `packhorse.relay.postgres.pooled`.
 
     Raises:
         DatabaseUnavailable: There is none within the time; the text holds no password.
     """
     milliseconds = int(reach.answer * 1000)
+    limits = {"statement": milliseconds * 4 // 5, "lock": milliseconds // 2}
     try:
-        connection = _Connection.connect(
-            url,
-            autocommit=True,
-            row_factory=tuple_row,
-            application_name="packhorse-relay",
-            connect_timeout=max(int(reach.connect), 1),
-            tcp_user_timeout=milliseconds,
-            keepalives_idle=max(int(reach.answer), 1),
-            keepalives_interval=1,
-            keepalives_count=3,
-            options=_OPTIONS.format(statement=milliseconds * 4 // 5, lock=milliseconds // 2),
-        )
+        return _direct(url, reach, limits) or _pooled(url, reach, limits)
     except psycopg.Error as error:
         raise DatabaseUnavailable(
             _told("no connection to the database", error) + "; is it up, and is PACKHORSE_DATABASE_URL right?"
         ) from error
+
+
+def _direct(url: str, reach: Reach, limits: dict[str, int]) -> psycopg.Connection[tuple[Any, ...]] | None:
+    """Return a connection whose settings hold as long as it does; None when a pooler is in between."""
+    try:
+        connection = _opened(_Bounded, url, reach, options=_OPTIONS.format(**limits))
+    except psycopg.OperationalError as error:
+        if _OPTIONS_REFUSED.search(str(error)):
+            return None
+        raise
+    row = connection.execute(sql.SESSION).fetchone()
+    if row == (connection.info.backend_pid, "force_generic_plan"):
+        return connection
+    connection.close()
+    return None
+
+
+def _pooled(url: str, reach: Reach, limits: dict[str, int]) -> psycopg.Connection[tuple[Any, ...]]:
+    connection = _opened(_Pooled, url, reach)
+    server = connection.execute(sql.SERVER).fetchone()
+    assert server is not None
+    connection.lead(sql.PREAMBLE.format(server=server[0], **limits), renames=renames(connection))
+    connection.cursor_factory = PooledCursor
+    return connection
+
+
+def _opened(kind: type[C], url: str, reach: Reach, **more: Any) -> C:
+    connection = kind.connect(
+        url,
+        autocommit=True,
+        row_factory=tuple_row,
+        application_name="packhorse-relay",
+        connect_timeout=max(int(reach.connect), 1),
+        tcp_user_timeout=int(reach.answer * 1000),
+        keepalives_idle=max(int(reach.answer), 1),
+        keepalives_interval=1,
+        keepalives_count=3,
+        **more,
+    )
     connection.answer = reach.answer
     return connection
 
