@@ -45,6 +45,12 @@ class Metric(Enum):
     RELAY_SAVES = ("packhorse.relay.saves", Kind.COUNTER, "{save}", "Saves of horizon or progress")
     RELAY_OWNER = ("packhorse.relay.owner", Kind.GAUGE, "1", "1 while this process owns the shard")
     RELAY_PAUSES = ("packhorse.relay.pauses", Kind.COUNTER, "{pause}", "Times the relay paused, by reason")
+    RELAY_SERVER_CHANGES = (
+        "packhorse.relay.server.changes",
+        Kind.COUNTER,
+        "{change}",
+        "Times another database server, timeline or earlier state answered, by reason",
+    )
     PROCESSOR_DELIVERIES = (
         "packhorse.processor.deliveries",
         Kind.COUNTER,

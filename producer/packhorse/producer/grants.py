@@ -17,7 +17,7 @@ GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON "{schema}".outbox, "{schema}".schema_version, "{schema}".alembic_version TO "{role}";
 GRANT SELECT, UPDATE ON "{schema}".relay TO "{role}";
 GRANT SELECT, INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
-GRANT SELECT ON "{schema}".relay_discard TO "{role}";
+GRANT SELECT ON "{schema}".relay_discard, "{schema}".outbox_seq_seq TO "{role}";
 """
 
 PROCESSOR = f"""{WRITER.rstrip()}

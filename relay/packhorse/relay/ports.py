@@ -6,6 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from packhorse.relay.holds import Fault, Scope
+from packhorse.relay.identity.judge import Verdict
 from packhorse.relay.model import Batch, Position, Row
 
 
@@ -18,11 +19,13 @@ class Ownership:
         position: How far the outbox is published.
         epoch: Grows by one with each take-over.
         trouble: What the row says is wrong.
+        verdict: What the server is to the one that the position was saved on; None: nobody asked.
     """
 
     position: Position
     epoch: int
     trouble: str | None
+    verdict: Verdict | None = None
 
 
 class Outbox(Protocol):

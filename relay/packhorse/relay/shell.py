@@ -13,6 +13,7 @@ from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
 from packhorse.relay import steps as m
 from packhorse.relay.core import decide
 from packhorse.relay.errors import StatementFailed
+from packhorse.relay.identity.judge import Verdict
 from packhorse.relay.model import Policy, Position, Row
 from packhorse.relay.ports import Broker, Handed, Keeper, NoProbe, Outbox, Pace, Pending, Probe
 from packhorse.relay.state import State
@@ -138,8 +139,16 @@ class Relay:
             _log.info("this process owns the shard", epoch=owned.epoch, horizon=owned.position.horizon)
         self._token = token
         self._keeper.keep(token, deadline)
+        self._tell_of_server(owned.verdict)
         self._probe.reached("owned")
         return m.Owned(owned.position, deadline, owned.trouble)
+
+    def _tell_of_server(self, verdict: Verdict | None) -> None:
+        if verdict is None or verdict.text is None:
+            return
+        tell = _log.warning if verdict.alarm else _log.info
+        tell("another server or an earlier state of it answers", kind=verdict.kind, said=verdict.text)
+        self._telemetry.record(Metric.RELAY_SERVER_CHANGES, 1, {"reason": verdict.kind})
 
     def _fetch(self, command: m.Fetch) -> m.Event:
         ahead, self._ahead = self._ahead, None

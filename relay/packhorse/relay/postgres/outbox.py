@@ -9,6 +9,9 @@ import psycopg
 from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import sql
 from packhorse.relay.errors import StatementFailed
+from packhorse.relay.identity.facts import Facts, Memory
+from packhorse.relay.identity.judge import Verdict
+from packhorse.relay.identity.postgres import Judge
 from packhorse.relay.model import (
     AGGREGATEID,
     AGGREGATETYPE,
@@ -52,6 +55,8 @@ class PostgresOutbox:
         self._schema = schema
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._cycle: _Cycle | None = None
+        self._judge = Judge(schema, 0)
+        self._memory: Memory | None = None
         self._large = False
         names = {
             "schema": schema,
@@ -65,7 +70,7 @@ class PostgresOutbox:
             name: getattr(sql, name).format(**names)
             for name in (
                 "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
-                "RELEASE", "READY", "SHARD", "SUBJECTS", "LAG",
+                "RELEASE", "READY", "SUBJECTS", "LAG",
             )
         }  # fmt: skip
         self._limit = batch_rows
@@ -79,13 +84,14 @@ class PostgresOutbox:
             DatabaseUnavailable: No connection, or no answer.
         """
         self._open()
-        outbox, relay, may_read, may_write, cache = self._rows("READY")[0]
+        outbox, relay, may_read, may_write, cache, may_look = self._rows("READY")[0]
         for table, there in (("outbox", outbox), ("relay", relay)):
             if not there:
                 raise NotReady(f"table {self._schema}.{table} is missing; run `packhorse migrate up`")
         for right, table, given in (
             ("SELECT", "outbox", may_read),
             ("SELECT and UPDATE", "relay", may_write),
+            ("SELECT", "outbox_seq_seq", may_look),
         ):
             if not given:
                 raise NotReady(
@@ -97,19 +103,19 @@ class PostgresOutbox:
                 f"the sequence of {self._schema}.outbox.seq has cache {cache}, and order needs 1; "
                 f"run ALTER TABLE {self._schema}.outbox ALTER COLUMN seq SET CACHE 1"
             )
+        self._judged()
 
-        self._check_shard()
+    def _judged(self) -> tuple[Facts, Verdict]:
+        """
+        Return what the server is to the position that it holds.
 
-    def _check_shard(self) -> None:
-        found = self._rows("SHARD")
-        if not found:
-            raise NotReady(f"{self._schema}.relay has no row for shard 0; run `packhorse migrate up`")
-        possible, horizon = found[0]
-        if not possible:
-            raise NotReady(
-                f"the horizon {horizon} is ahead of this database, as if it had been restored elsewhere: new rows would "
-                "count as published; docs/runbooks/relay-does-not-move.md says what to do"
-            )
+        Raises:
+            NotReady: The position can't be trusted here; nothing may be published before somebody has mended that.
+        """
+        facts, verdict = self._judge.look(self._ask, self._memory)
+        if verdict.refusal is not None:
+            raise NotReady(verdict.refusal)
+        return facts, verdict
 
     def registered_topics(self) -> list[str]:
         """Return the topics of the registered schemas: those that applications of this database write to, and others."""
@@ -119,13 +125,14 @@ class PostgresOutbox:
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
         self._cycle = None
         self._open()
-        self._check_shard()
-        rows = self._rows("OWN", token=token, owner=owner, lease=lease)
+        facts, verdict = self._judged()
+        rows = self._rows("OWN", token=token, owner=owner, lease=lease, incarnation=facts.here)
         if not rows:
             return None
         horizon, target, progress, epoch, trouble = rows[0]
         position = Position(horizon=horizon, target=target, progress=progress if target else 0)
-        return Ownership(position=position, epoch=epoch, trouble=trouble)
+        self._memory = Memory(epoch=epoch, published=facts.published)
+        return Ownership(position=position, epoch=epoch, trouble=trouble, verdict=verdict)
 
     def fetch(self, position: Position, limit: int) -> Batch:
         assert limit == self._limit, "the limit is part of the prepared statements"
@@ -197,10 +204,13 @@ class PostgresOutbox:
         self._rows("FLUSH_LOG")
 
     def save(self, token: UUID, old: Position, new: Position, rows: int) -> bool:
-        return self._changed(
+        saved = self._changed(
             "SAVE", token=token, rows=rows, horizon=new.horizon, target=new.target, progress=new.progress,
             old_horizon=old.horizon, old_target=old.target, old_progress=old.progress,
         )  # fmt: skip
+        if saved and self._memory is not None:
+            self._memory = replace(self._memory, published=self._memory.published + rows)
+        return saved
 
     def record_trouble(self, token: UUID, text: str | None) -> bool:
         return self._changed("RECORD_TROUBLE", token=token, text=text)
@@ -220,9 +230,12 @@ class PostgresOutbox:
             connection.close()
 
     def _rows(self, name: str, **values: object) -> list[Row]:
+        return self._ask(self._sql[name], values)
+
+    def _ask(self, text: str, values: dict[str, object]) -> list[Row]:
         connection = self._held()
         with translated(connection):
-            return connection.cursor(binary=True).execute(self._sql[name], values).fetchall()
+            return connection.cursor(binary=True).execute(text, values).fetchall()
 
     def _changed(self, name: str, **values: object) -> bool:
         connection = self._held()
