@@ -12,7 +12,7 @@ from tests.support.wait import eventually
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.kafka_properties import merged
 from packhorse.local.settings import Endpoints
-from packhorse.relay import kafka
+from packhorse.relay.kafka import broker as adapter
 from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
 from packhorse.relay.model import Row
 from packhorse.relay.ports import Broker, Failed
@@ -175,7 +175,7 @@ def test_what_is_kept_until_the_next_confirmation_is_bounded(
     stack: Endpoints, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fails when rows that the broker has long confirmed pile up until the next save."""
-    monkeypatch.setattr(kafka, "MOST_ROWS", 3)
+    monkeypatch.setattr(adapter, "MOST_ROWS", 3)
     world = RealWorld(stack.kafka_bootstrap, topic_prefix)
     assert world.client.send([row(n) for n in range(5)]).count == 5
     assert world.client.send([row(9)]).count == 0

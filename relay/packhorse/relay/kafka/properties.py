@@ -1,0 +1,48 @@
+"""The client's configuration: what order and "nothing lost" rest on, what a user may set otherwise, and what fencing adds."""
+
+from collections.abc import Mapping
+
+from packhorse.core.kafka_properties import Property
+
+OURS: Mapping[str, Property] = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "max.in.flight.requests.per.connection": 5,
+    "enable.gapless.guarantee": True,
+    "message.timeout.ms": 0,
+    "partitioner": "murmur2_random",
+    "delivery.report.only.error": True,
+}
+"""What order and "nothing lost" rest on; nobody may set them otherwise."""
+
+BATCH_BYTES = 1_000_000
+"""Size of a request's batch, at most; less when a topic takes less: the broker refuses whole batches."""
+
+DEFAULTS: Mapping[str, Property] = {
+    "compression.type": "lz4",
+    "linger.ms": 5,
+    "queue.buffering.max.messages": 100_000,
+    "queue.buffering.max.kbytes": 131_072,
+    "message.max.bytes": 100_000_000,
+    "batch.size": BATCH_BYTES,
+    "reconnect.backoff.max.ms": 2_000,
+    "client.id": "packhorse-relay",
+}
+"""What a user may set otherwise."""
+
+TRANSACTION_SECONDS = 10.0
+"""A transaction left open by a relay that is gone hides later records from readers of committed ones for this long, at most."""
+
+
+def fencing(transactional_id: str) -> dict[str, Property]:
+    """
+    Return what a fenced client needs on top.
+
+    A row that isn't confirmed when its transaction has run out goes again with all rows of it, so that it needs no longer time.
+    """
+    milliseconds = int(TRANSACTION_SECONDS * 1000)
+    return {
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": milliseconds,
+        "message.timeout.ms": milliseconds,
+    }
