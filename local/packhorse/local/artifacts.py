@@ -102,9 +102,16 @@ def is_genuine(path: Path, sha256: str) -> bool:
         return False
 
 
-def ensure_jars(artifacts: Sequence[Artifact], cache: Path, fetch: Fetcher, progress: Progress) -> list[Path]:
+def ensure_jars(
+    artifacts: Sequence[Artifact],
+    cache: Path,
+    fetch: Fetcher,
+    progress: Progress,
+    *,
+    what: str = f"Apache Kafka {KAFKA_VERSION}",
+) -> list[Path]:
     """
-    Return the files of the *artifacts* in the cache, fetching what is missing or damaged.
+    Return the files of the *artifacts* in the cache, fetching what is missing or damaged; *what* they are is told.
 
     Several runs may do so at once: one fetches, the others wait for it.
 
@@ -117,7 +124,7 @@ def ensure_jars(artifacts: Sequence[Artifact], cache: Path, fetch: Fetcher, prog
         return wanted
     with _locked(cache, progress):
         if missing := _missing(artifacts, folder):
-            progress.say(f"fetching {len(missing)} packages of Apache Kafka {KAFKA_VERSION} into {cache}")
+            progress.say(f"fetching {len(missing)} packages of {what} into {cache}")
             _fetch_all(missing, folder, fetch, progress)
     return wanted
 

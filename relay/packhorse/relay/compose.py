@@ -16,6 +16,7 @@ from packhorse.relay.ports import Probe
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.lease import PostgresLease
 from packhorse.relay.postgres.outbox import PostgresOutbox
+from packhorse.relay.records import all_headers_of, headers_of
 from packhorse.relay.settings import RelaySettings
 from packhorse.relay.shell import Relay
 
@@ -78,7 +79,12 @@ class Composed:
             url, schema, batch_rows=settings.batch_rows, reach=Reach(answer=settings.database_timeout)
         )
         self.outbox.check_ready()
-        self.broker = KafkaBroker(properties, namespace=settings.namespace, clock=SYSTEM_CLOCK)
+        self.broker = KafkaBroker(
+            properties,
+            namespace=settings.namespace,
+            clock=SYSTEM_CLOCK,
+            headers=all_headers_of if settings.null_headers else headers_of,
+        )
         self._check_topics(settings.namespace)
         self.keeper = LeaseKeeper(
             PostgresLease(url, schema, lease=settings.lease),

@@ -1,8 +1,10 @@
 """From an outbox row to a Kafka record: topic, key, value, timestamp, headers. Bytes are moved, never made anew."""
 
+from packhorse.core.message import HEADER_COLUMNS
 from packhorse.relay.model import FIRST_HEADER, WITHHELD, Row
 
 Headers = list[tuple[str, str | bytes | None]]
+_NAMES = tuple(name for name, _ in HEADER_COLUMNS)
 
 
 def headers_of(row: Row) -> Headers:
@@ -37,3 +39,13 @@ def headers_of(row: Row) -> Headers:
     if rest is not None:
         headers.append(("headers", rest))
     return headers
+
+
+def all_headers_of(row: Row) -> Headers:
+    """
+    Return all of the record's headers, absent ones with a null value: what Debezium's outbox event router sends.
+
+    >>> all_headers_of((7, "aircraft", "N1", b"", 0, "an-id", "airline.Landed", "1", *[None] * 10))[2:4]
+    [('schema-version', '1'), ('traceparent', None)]
+    """
+    return list(zip(_NAMES, row[FIRST_HEADER:WITHHELD], strict=True))

@@ -20,6 +20,7 @@ class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSett
         silence: Waiting longer than this for the broker's confirmations is told as trouble.
         stop_within: How long a clean stop may take.
         database_timeout: Longest wait for any answer of the database.
+        null_headers: Send a null for each absent header, as Debezium's outbox event router does, instead of leaving it out.
     """
 
     section: ClassVar[str] = "relay"
@@ -30,6 +31,7 @@ class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSett
     silence: Annotated[float, Field(ge=0.1, le=3_600)] = 5.0
     stop_within: Annotated[float, Field(ge=0, le=600)] = 10.0
     database_timeout: Annotated[float, Field(ge=1, le=600)] = 10.0
+    null_headers: bool = False
 
     @model_validator(mode="after")
     def _polls(self) -> Self:

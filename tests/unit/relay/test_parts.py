@@ -17,7 +17,7 @@ from packhorse.core.telemetry import NO_TELEMETRY, Attributes, NoTelemetry, Trac
 from packhorse.relay.compose import kafka_properties
 from packhorse.relay.lease import LeaseKeeper
 from packhorse.relay.model import Row
-from packhorse.relay.records import headers_of
+from packhorse.relay.records import all_headers_of, headers_of
 from packhorse.relay.settings import RelaySettings
 from packhorse.relay.status import COUNTED, RelayStatus
 from packhorse.relay.tracing import MOST, sending, traced
@@ -46,6 +46,9 @@ def test_headers_stand_in_the_contract_s_order_and_absent_ones_are_left_out(
         (name, value) for (name, _), value in zip(HEADER_COLUMNS, columns, strict=True) if value is not None
     ]
     assert headers_of(row(*columns)) == wanted
+    assert all_headers_of(row(*columns)) == [
+        (name, value) for (name, _), value in zip(HEADER_COLUMNS, columns, strict=True)
+    ]
 
 
 class Spans(NoTelemetry):

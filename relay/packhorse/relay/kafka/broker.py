@@ -1,7 +1,7 @@
 """The port `Broker`: hand rows to librdkafka, hear what became of them, begin again when something failed."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -20,7 +20,7 @@ from packhorse.relay.kafka.topics import Refused, Topic, Topics
 from packhorse.relay.kafka.transactions import Transactions
 from packhorse.relay.model import AGGREGATEID, AGGREGATETYPE, CREATED_MS, PAYLOAD, Row
 from packhorse.relay.ports import Failed, Handed
-from packhorse.relay.records import headers_of
+from packhorse.relay.records import Headers, headers_of
 
 MOST_ROWS, MOST_BYTES = 50_000, 64 * 1024 * 1024
 """Rows and payload bytes that are kept until the next confirmation; then there is no room for more."""
@@ -62,11 +62,22 @@ class KafkaBroker:
     """
 
     def __init__(
-        self, properties: Mapping[str, Property], *, namespace: str, clock: Clock, fence: str | None = None
+        self,
+        properties: Mapping[str, Property],
+        *,
+        namespace: str,
+        clock: Clock,
+        fence: str | None = None,
+        headers: Callable[[Row], Headers] = headers_of,
     ) -> None:
-        """Make the client; *fence* is the name that one client has at a time, None: nobody is fenced."""
+        """
+        Make the client.
+
+        *fence* is the name that one client has at a time, None: nobody is fenced; *headers* makes a record's headers.
+        """
         self._properties = {**properties, **({} if fence is None else fencing(fence))}
         self._fence = fence
+        self._headers = headers
         self._namespace = namespace
         self._clock = clock
         self._handed: list[Row] = []
@@ -114,6 +125,7 @@ class KafkaBroker:
 
     def _send(self, rows: Sequence[Row]) -> Handed:
         produce, report, sure = self._producer.produce, self._report, self._gate.sure
+        headers_of = self._headers
         for count, row in enumerate(rows):
             topic, fits = sure.get(row[AGGREGATETYPE], ("", -1))
             if len(row[PAYLOAD] or b"") > fits:
