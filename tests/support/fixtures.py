@@ -6,6 +6,8 @@ stack               Endpoints of the session's Kafka, Postgres and registry: `.k
 database            URL of a fresh database, dropped after the test, with Packhorse's tables in it.
 empty_database      URL of a fresh database with nothing in it.
 topic_prefix        A namespace that nobody else has: name topics and groups `f"{topic_prefix}.orders"`.
+pooler              A PgBouncer in transaction mode before the session's Postgres (tests/support/pgbouncer.py):
+                    `pooler.url(database)`. Skips where there is none.
 private_kafka       A broker to hurt: kill, stop, start, pause, resume, and `.proxy` (tests/support/proxy.py).
                     `.bootstrap` is for the code under test and goes through the proxy, `.direct_bootstrap` around it.
 private_database    A Postgres to hurt, the same way: `.url` (a fresh database with the tables, through the proxy) and
@@ -21,6 +23,7 @@ from contextlib import nullcontext
 
 import pytest
 from tests.support.databases import fresh_database, make_tables, unique_name
+from tests.support.pgbouncer import NoPgBouncer, Pooler, find_pgbouncer, pgbouncer
 from tests.support.stack import (
     PrivateBroker,
     PrivateDatabase,
@@ -73,6 +76,17 @@ def empty_database(stack: Endpoints) -> Iterator[str]:
     """Provide the URL of a fresh database."""
     with fresh_database(stack.database_url) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def pooler(stack: Endpoints) -> Iterator[Pooler]:
+    """Provide a pooler that lends each transaction another server than the last."""
+    try:
+        find_pgbouncer()
+    except NoPgBouncer as why:
+        pytest.skip(str(why))
+    with pgbouncer(stack.database_url) as running:
+        yield running
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from tests.simulation.relay.database import Database, Transaction
 from tests.simulation.relay.outbox import SimOutbox
+from tests.support.pgbouncer import Pooler
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CHANCE
@@ -114,14 +115,14 @@ class RealWriting:
 
 class RealWorld:
     def __init__(self, url: str) -> None:
-        self._url = url
+        self._url = self.relay_url = url
         self._outboxes: list[PostgresOutbox] = []
 
     def begin(self) -> RealWriting:
         return RealWriting(self._url)
 
     def outbox(self) -> PostgresOutbox:
-        outbox = PostgresOutbox(self._url, "packhorse", batch_rows=LIMIT)
+        outbox = PostgresOutbox(self.relay_url, "packhorse", batch_rows=LIMIT)
         self._outboxes.append(outbox)
         return outbox
 
@@ -144,12 +145,27 @@ class RealWorld:
             outbox.close()
 
 
-@pytest.fixture(params=["simulated", "real"])
+class PooledWorld(RealWorld):
+    """The relays come through a pooler, which lends each transaction another server connection."""
+
+    def __init__(self, url: str, pooler: Pooler) -> None:
+        super().__init__(url)
+        self._pooler = pooler
+        self.relay_url = pooler.url(url)
+        pooler.lend_both(url)
+
+    def lose(self, outbox: Outbox) -> None:
+        self._pooler.cut_clients(self._url)
+
+
+@pytest.fixture(params=["simulated", "real", "pooled"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     if request.param == "simulated":
         yield SimWorld()
         return
-    real = RealWorld(request.getfixturevalue("database"))
+    url = request.getfixturevalue("database")
+    pooled = request.param == "pooled"
+    real = PooledWorld(url, request.getfixturevalue("pooler")) if pooled else RealWorld(url)
     yield real
     real.close()
 
