@@ -58,6 +58,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Carry outbox rows to Kafka, and say how far that is.",
     ),
     Mount(
+        name="retention",
+        target="packhorse.relay.retention.cli:app",
+        panel=Panel.CARRY,
+        line="Make day partitions of the outbox ahead, and remove old ones once they are published.",
+    ),
+    Mount(
         name="processor",
         target="packhorse.processor.cli:app",
         panel=Panel.PROCESS,

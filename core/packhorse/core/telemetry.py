@@ -51,6 +51,24 @@ class Metric(Enum):
         "{change}",
         "Times another database server, timeline or earlier state answered, by reason",
     )
+    RETENTION_RUNS = (
+        "packhorse.retention.runs",
+        Kind.COUNTER,
+        "{run}",
+        "Looks at what is due in the outbox, by outcome",
+    )
+    RETENTION_EMPTIED = (
+        "packhorse.retention.emptied",
+        Kind.COUNTER,
+        "{partition}",
+        "Day partitions of the outbox that were emptied",
+    )
+    RETENTION_OVERDUE = (
+        "packhorse.retention.overdue",
+        Kind.GAUGE,
+        "{partition}",
+        "Partitions of the outbox that stay past their time, for somebody to look at",
+    )
     PROCESSOR_DELIVERIES = (
         "packhorse.processor.deliveries",
         Kind.COUNTER,

@@ -18,6 +18,9 @@ GRANT SELECT ON "{schema}".outbox, "{schema}".schema_version, "{schema}".alembic
 GRANT SELECT, UPDATE ON "{schema}".relay TO "{role}";
 GRANT SELECT, INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
 GRANT SELECT ON "{schema}".relay_discard, "{schema}".outbox_seq_seq TO "{role}";
+GRANT SELECT, UPDATE ON "{schema}".retention TO "{role}";
+GRANT EXECUTE ON FUNCTION "{schema}".day_partitions(), "{schema}".make_day_partition(date, int),
+    "{schema}".empty_partition(text, date, int, boolean), "{schema}".drop_partition(text, date, int) TO "{role}";
 """
 
 PROCESSOR = f"""{WRITER.rstrip()}

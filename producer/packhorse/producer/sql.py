@@ -11,6 +11,9 @@ TABLES = (
     "outbox",
     "quarantined_message",
     "relay",
+    "relay_discard",
+    "relay_hold",
+    "retention",
     "schema_version",
     "watermark",
 )

@@ -1,8 +1,5 @@
 """Put a relay together from its settings: the real database, the real broker, the machine's clock."""
 
-import os
-import socket
-
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import BrokerUnavailable, NotReady
@@ -11,23 +8,21 @@ from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
 from packhorse.relay.lease import LeaseKeeper
 from packhorse.relay.model import Policy
+from packhorse.relay.owner import owner_name
 from packhorse.relay.pace import ThreadPace
 from packhorse.relay.ports import Probe
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.lease import PostgresLease
 from packhorse.relay.postgres.outbox import PostgresOutbox
 from packhorse.relay.records import all_headers_of, headers_of
+from packhorse.relay.retention.keeper import RetentionKeeper
+from packhorse.relay.retention.postgres import PostgresPartitions
 from packhorse.relay.settings import RelaySettings
 from packhorse.relay.shell import Relay
 
 _log = logs.logger("relay")
 MEASURE = 15.0
 """Seconds between two measurements of what waits."""
-
-
-def owner_name() -> str:
-    """Return how people find this process: machine and process id."""
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def kafka_properties(settings: RelaySettings) -> dict[str, Property]:
@@ -106,6 +101,19 @@ class Composed:
             telemetry=telemetry,
             probe=probe,
         )
+        self.retention = RetentionKeeper(
+            PostgresPartitions(url, schema),
+            settings.rules,
+            every=settings.retention_every,
+            by=owner_name(),
+            owns=self._owns,
+            telemetry=telemetry,
+        )
+        self.retention.start()
+
+    def _owns(self) -> bool:
+        deadline = self.keeper.deadline()
+        return deadline is not None and SYSTEM_CLOCK.monotonic() < deadline
 
     def _check_topics(self, namespace: str) -> None:
         topics = self.outbox.registered_topics()
@@ -122,7 +130,8 @@ class Composed:
             )
 
     def close(self) -> None:
-        """Close all three; rows still on their way are dropped and go again from the table's position."""
+        """Close all; rows still on their way are dropped and go again from the table's position."""
+        self.retention.close()
         self.pace.close()
         self.keeper.close()
         self.broker.close()

@@ -4,11 +4,12 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from packhorse.relay.retention.settings import RetentionFields
 from packhorse.schemas.settings import PartSettings
 from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, NamespaceSettings
 
 
-class RelaySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings):
+class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings):
     """
     Say how the relay works; durations are in seconds.
 
@@ -44,3 +45,10 @@ class StatusSettings(DatabaseSettings, PartSettings):
     """Say which database `packhorse relay status` reads; other settings of the relay may stand in the same table."""
 
     section: ClassVar[str] = ""
+
+
+class RetentionSettings(RelaySettings):
+    """Say which database `packhorse retention` works on; it needs neither broker nor namespace."""
+
+    kafka_bootstrap_servers: str = "none:0"
+    namespace: str = "none"
