@@ -17,6 +17,8 @@ class Facts:
         reached: Whether `counter` has reached the end of horizon and target.
         epoch, published: Counts that only grow; lower than remembered, the database went back in time.
         saved_at: When the position was saved, by the clock of the server that it was saved on; None: never.
+        before, moved_age, moved_saved_at: The server before the last move, seconds since a relay took on the new one, and the
+            last save that was known then; None: there was no move.
     """
 
     shard: int
@@ -28,6 +30,9 @@ class Facts:
     epoch: int
     published: int
     saved_at: str | None
+    before: str | None = None
+    moved_age: float | None = None
+    moved_saved_at: str | None = None
 
     @property
     def changed(self) -> bool:

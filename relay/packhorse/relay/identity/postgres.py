@@ -1,82 +1,197 @@
-"""Ask the database for the facts and signs that the judgement rests on."""
+"""Adopt the outbox of another server: one transaction, as the owner of the tables."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from packhorse.core.errors import DatabaseUnavailable, NotReady
-from packhorse.relay.identity import sql
-from packhorse.relay.identity.facts import Facts, Memory, Rows, Signs
-from packhorse.relay.identity.judge import Verdict, judge, wants_signs
+import psycopg
+from psycopg import IsolationLevel
+from psycopg import errors as pg
 
-CHUNK = 50_000
-"""Rows that one statement looks through: it ends long before any time-out, whatever waits."""
+from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost
+from packhorse.core.partitions import partition_of
+from packhorse.core.redaction import without_secrets
+from packhorse.relay.identity import adoption_sql as sql
+from packhorse.relay.identity.adoption import Adoption
+from packhorse.relay.identity.look import Judge
 
-Ask = Callable[[str, dict[str, object]], list[tuple[Any, ...]]]
-"""Runs one statement and returns all its rows; raises errors in our words."""
+Connection = psycopg.Connection[tuple[Any, ...]]
+_FIRST = "1:1:"
 
 
-class Judge:
-    """Judge one shard's position by the connection of whoever asks."""
+def adopt(
+    url: str, schema: str, *, actor: str, why: str | None = None, dry_run: bool = False
+) -> Adoption | None:
+    """
+    Let the position mean on this server what it meant on the one it was saved on; None: it does already.
 
-    def __init__(self, schema: str, shard: int) -> None:
+    Rows that are published stay so, all others are published when the relay starts. One transaction: a crash leaves all as it
+    was. It blocks writers of the outbox from its first count to its end; *dry_run* counts the same rows, blocks nobody and is
+    rolled back.
+
+    Raises:
+        OwnershipLost: A relay runs.
+        NotReady: A table or right is missing, or the outbox is in use for longer than five seconds.
+        DatabaseUnavailable: The database does not answer.
+    """
+    with _transaction(url, dry_run=dry_run) as connection:
+        adopting = _Adopting(connection, schema)
+        refusal = adopting.check()
+        if refusal is None:
+            return None
+        if not dry_run:
+            adopting.lock()
+        adopting.look()
+        found = adopting.find(refusal, dry_run=dry_run)
+        if not dry_run:
+            adopting.rewrite(found)
+            adopting.record(found, actor=actor, why=why)
+            connection.commit()
+        return found
+
+
+@contextmanager
+def _transaction(url: str, *, dry_run: bool) -> Iterator[Connection]:
+    """Provide a connection in a transaction that the block commits, or nobody; the driver's errors in our words."""
+    try:
+        with psycopg.connect(url, connect_timeout=10, application_name="packhorse-relay-adopt") as connection:
+            if dry_run:
+                connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            try:
+                yield connection
+            finally:
+                if not connection.closed:
+                    connection.rollback()
+    except pg.LockNotAvailable as error:
+        raise NotReady(
+            "a transaction has used the outbox for more than 5 s; nothing was changed. Look for it in pg_stat_activity, and try again"
+        ) from error
+    except (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName) as error:
+        raise NotReady(f"{_first_line(error)}; run `packhorse migrate up`") from error
+    except pg.InsufficientPrivilege as error:
+        raise NotReady(f"{_first_line(error)}; run this as the owner of the tables") from error
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(f"the adoption was not done: {_first_line(error)}") from error
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return without_secrets(str(error).strip().partition("\n")[0] or type(error).__name__)
+
+
+class _Adopting:
+    """The steps of one adoption, in the order of its methods."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self._connection = connection
         self._schema = schema
-        self._shard = shard
-        self._sql = {
-            name: getattr(sql, name).format(schema=schema, chunk=CHUNK)
-            for name in ("FACTS", "RUNNING", "SWALLOWED", "AHEAD", "SEQUENCE")
+        self._horizon = self._here = ""
+        self._fresh = False
+        self._renumber: list[tuple[int, Any]] = []
+
+    def check(self) -> str | None:
+        """Return what the relay is refused for; None: it is not."""
+        self._run(sql.LIMITS)
+        owner = self._run(sql.OWNER).fetchone()
+        if owner is None:
+            raise NotReady(f"table {self._schema}.outbox is missing; run `packhorse migrate up`")
+        if not owner[1]:
+            raise NotReady(f"the tables belong to {owner[0]}; run this as that role")
+        self._check_leases()
+        shards = [row[0] for row in self._run(sql.SHARDS)]
+        verdicts = [
+            Judge(self._schema, shard).look(
+                lambda text, values: self._connection.execute(text, values).fetchall()
+            )[1]
+            for shard in shards
+        ]
+        return next((verdict.refusal for verdict in verdicts if verdict.refusal is not None), None)
+
+    def _check_leases(self) -> None:
+        running = self._run(sql.LEASES).fetchall()
+        if running:
+            shard, owner, seconds = running[0]
+            raise OwnershipLost(
+                f"{owner} owns shard {shard} for {seconds} s more: stop every relay, wait until its lease is over, and try again"
+            )
+
+    def lock(self) -> None:
+        """Keep relays and writers away until the end; readers go on."""
+        self._run(sql.LOCK_RELAY)
+        self._check_leases()
+        self._run(sql.LOCK_OUTBOX)
+
+    def look(self) -> None:
+        """Take the snapshot that becomes the horizon, before this transaction draws an id."""
+        self._horizon, self._here, unnumbered = self._row(sql.SNAPSHOT)
+        assert unnumbered, "a horizon that has our own id as past would swallow the rows that we rewrite"
+
+    def find(self, refusal: str, *, dry_run: bool) -> Adoption:
+        """Note every row that is not published, and return what is to be done."""
+        self._fresh, seq_high, saved, saved_at, known = self._row(sql.POSITIONS)
+        self._run(sql.UNPUBLISHED)
+        self._run(sql.INDEXED)
+        if self._fresh:
+            self._run(sql.NEVER_PUBLISHED, horizon=self._horizon)
+        else:
+            self._find_unpublished({"seq_high": seq_high if known else None, "saved_at": saved_at})
+        self._run(sql.ANALYZED)
+        unpublished, lost, anew, anew_and_lost, holds, drawn, highest = self._row(sql.COUNTS)
+        if anew and (anew_and_lost or drawn < highest):
+            self._renumber = self._run(sql.TO_RENUMBER).fetchall()
+        return Adoption(
+            refusal=refusal, saved=saved, here=self._here, horizon=_FIRST if self._fresh else self._horizon,
+            unpublished=unpublished, lost=lost, holds=0 if self._fresh else holds, renumbered=len(self._renumber),
+            published_rewritten=0 if self._fresh else self._row(sql.STRANGE, horizon=self._horizon)[0],
+            sequence=max(drawn, highest), dry_run=dry_run,
+        )  # fmt: skip
+
+    def _find_unpublished(self, bounds: dict[str, object]) -> None:
+        self._run(sql.DRAWN_LATER, **bounds)
+        self._run(sql.WRITTEN_LATER, **bounds)
+        self._run(sql.NOT_REACHED)
+        self._run(sql.HELD)
+        self._find_held_partitions()
+
+    def _find_held_partitions(self) -> None:
+        """Note the rows of held partitions: the database can't compute a key's partition."""
+        found = {
+            (part, place, seq)
+            for part, place, seq, key, partition, partitions in self._run(sql.HELD_PARTITIONS)
+            if partition_of(key.encode(), partitions) == partition
         }
+        with self._connection.cursor() as cursor:
+            cursor.executemany(sql.ADD, sorted(found))
 
-    def look(self, ask: Ask, memory: Memory | None = None) -> tuple[Facts, Verdict]:
+    def rewrite(self, found: Adoption) -> None:
         """
-        Return the facts and the verdict on them.
+        Rewrite transaction ids and positions.
 
-        On the server that the position was saved on this is one short statement. On another one all rows drawn since the last save
-        are read once, in steps.
-
-        Raises:
-            NotReady: The shard has no row.
-            DatabaseUnavailable: The server is a standby, or does not answer.
+        The table refuses changes; it is told otherwise inside this transaction alone.
         """
-        found = ask(self._sql["FACTS"], {"shard": self._shard})
-        if not found:
-            raise NotReady(
-                f"{self._schema}.relay has no row for shard {self._shard}; run `packhorse migrate up`"
-            )
-        saved, here, horizon, counter, reached, epoch, published, saved_at, seq_high, position = found[0]
-        if here is None:
-            raise DatabaseUnavailable(
-                "this server is a standby: it takes no writes; the relay waits for the primary"
-            )
-        facts = Facts(
-            shard=self._shard, saved=saved, here=here, horizon=horizon, counter=counter, reached=reached,
-            epoch=epoch, published=published, saved_at=saved_at,
-        )  # fmt: skip
-        signs = (
-            self._signs(ask, position, seq_high, known=facts.saved is not None)
-            if wants_signs(facts)
-            else None
-        )
-        return facts, judge(facts, signs, memory)
+        self._run(sql.SET_SEQUENCE, to=found.sequence)
+        self._run(sql.TRIGGER_OFF)
+        if found.published_rewritten:
+            self._run(sql.REWRITE_PUBLISHED, horizon=self._horizon)
+        self._run(sql.REWRITE_UNPUBLISHED)
+        with self._connection.cursor() as cursor:
+            cursor.executemany(self._text(sql.RENUMBER), self._renumber)
+        self._run(sql.TRIGGER_ON)
+        if not self._fresh:
+            self._run(sql.SET_HOLDS, horizon=found.horizon)
+        self._run(sql.SET_POSITIONS, horizon=found.horizon, here=self._here)
 
-    def _signs(self, ask: Ask, position: str, seq_high: int, *, known: bool) -> Signs:
-        """Look at the rows: open transactions first, so that one that ends meanwhile is seen by its rows."""
-        count, first, id_ = ask(self._sql["AHEAD"], {})[0]
-        ahead = Rows(count=count, more=count >= CHUNK, first_id=id_, first_seq=first)
-        if not known:
-            return Signs(ahead=ahead)
-        running = ask(self._sql["RUNNING"], {"position": position})[0][0]
-        sequence, highest = ask(self._sql["SEQUENCE"], {})[0]
-        return Signs(
-            running=running, ahead=ahead, swallowed=self._swallowed(ask, position, seq_high),
-            sequence=sequence, highest=max(highest, seq_high),
-        )  # fmt: skip
+    def record(self, found: Adoption, *, actor: str, why: str | None) -> None:
+        """Write the audit's row."""
+        self._run(sql.RECORD, actor=actor, detail=json.dumps(found.as_dict()), why=why)
 
-    def _swallowed(self, ask: Ask, position: str, after: int) -> Rows:
-        """Return the first rows that the position has as published though they were drawn after the last save."""
-        while True:
-            looked, last, count, first, id_ = ask(
-                self._sql["SWALLOWED"], {"position": position, "after": after}
-            )[0]
-            if count or looked < CHUNK:
-                return Rows(count=count, more=looked >= CHUNK, first_id=id_, first_seq=first)
-            after = last
+    def _row(self, text: str, **values: object) -> tuple[Any, ...]:
+        row = self._run(text, **values).fetchone()
+        assert row is not None
+        return row
+
+    def _text(self, text: str) -> str:
+        return text.replace("{schema}", self._schema)
+
+    def _run(self, text: str, **values: object) -> psycopg.Cursor[tuple[Any, ...]]:
+        return self._connection.execute(self._text(text), values or None)

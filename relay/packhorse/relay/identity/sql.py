@@ -15,12 +15,21 @@ Read in a save it bounds from above every row that the saved horizon can hold: w
 save's own commit makes it durable together with the sequence, whose log record is older.
 """
 
+_MOVED = "r.incarnation <> %(incarnation)s"
+ON_ANOTHER_SERVER = f"""incarnation = %(incarnation)s,
+    incarnation_before = CASE WHEN {_MOVED} THEN r.incarnation ELSE r.incarnation_before END,
+    incarnation_saved_at = CASE WHEN {_MOVED} THEN r.saved_at ELSE r.incarnation_saved_at END,
+    incarnation_since = CASE WHEN {_MOVED} THEN clock_timestamp() ELSE r.incarnation_since END"""
+"""Names the server in an UPDATE of relay AS r, and keeps what it was before when that is another one."""
+
 FACTS = f"""
 SELECT r.incarnation, CASE WHEN NOT pg_is_in_recovery() THEN {INCARNATION} END, r.horizon::text,
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
     pg_snapshot_xmax(coalesce(r.target, r.horizon)) <= pg_snapshot_xmax(pg_current_snapshot()),
     r.epoch, r.published, to_char(r.saved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), r.seq_high,
-    coalesce(r.target, r.horizon)::text
+    coalesce(r.target, r.horizon)::text, r.incarnation_before,
+    extract(epoch FROM clock_timestamp() - r.incarnation_since)::float8,
+    to_char(r.incarnation_saved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
   FROM "{{schema}}".relay AS r WHERE r.shard = %(shard)s
 """
 

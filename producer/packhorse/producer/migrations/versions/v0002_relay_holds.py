@@ -15,13 +15,20 @@ phase = "before"
 RELAY = """
 ALTER TABLE "{schema}".relay
     ADD COLUMN seq_high bigint NOT NULL DEFAULT 0,
+    ADD COLUMN incarnation_before text,
+    ADD COLUMN incarnation_since timestamptz,
+    ADD COLUMN incarnation_saved_at timestamptz,
     ADD COLUMN orders bigint NOT NULL DEFAULT 0,
     ADD COLUMN finish boolean NOT NULL DEFAULT false,
     ADD COLUMN mode text NOT NULL DEFAULT 'polling' CHECK (mode IN ('polling', 'cdc')),
     ADD COLUMN mode_cause text,
     ADD COLUMN mode_since timestamptz,
     ADD COLUMN moves bigint NOT NULL DEFAULT 0;
-COMMENT ON COLUMN "{schema}".relay.seq_high IS 'Highest seq that the broker ever confirmed';
+COMMENT ON COLUMN "{schema}".relay.seq_high IS
+    'How far outbox.seq was drawn when the position was saved: rows above it were written later, so no horizon holds them';
+COMMENT ON COLUMN "{schema}".relay.incarnation IS 'Server that the position was saved on: system identifier/timeline';
+COMMENT ON COLUMN "{schema}".relay.incarnation_since IS
+    'When another server than incarnation_before was taken on; its last save known here was at incarnation_saved_at';
 COMMENT ON COLUMN "{schema}".relay.orders IS 'Grows by one with each order that a person leaves for the owner';
 COMMENT ON COLUMN "{schema}".relay.finish IS
     'Take no new target, finish the one in work and give the lease back: the shards are about to change';
