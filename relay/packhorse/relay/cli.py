@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from packhorse.relay.cdc_cli import cdc_setup
+from packhorse.relay.identity.cli import adopt
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
 
 app = typer.Typer(
@@ -79,3 +81,9 @@ def status(
             typer.echo(f"{name:<10} {inert(text)}")
     if not found.healthy:
         raise typer.Exit(1)
+
+
+app.command()(adopt)
+
+
+app.command("cdc-setup")(cdc_setup)
