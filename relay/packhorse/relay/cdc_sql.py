@@ -93,3 +93,9 @@ IDENTIFY_SYSTEM = "IDENTIFY_SYSTEM"
 START_REPLICATION = """
 START_REPLICATION SLOT "{slot}" LOGICAL {at} (proto_version '1', publication_names '"{publication}"', binary 'true')
 """
+
+SHARDS = 'SELECT r.shard::int FROM "{schema}".relay AS r'
+
+RECORD_DROP = """
+INSERT INTO "{schema}".audit (actor, act, detail) VALUES (%(actor)s, 'drop slot', %(detail)s::jsonb)
+"""

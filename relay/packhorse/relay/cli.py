@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from packhorse.relay.cdc_cli import cdc_setup
+from packhorse.relay.cdc_cli import cdc_setup
 from packhorse.relay.identity.cli import adopt
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
 
@@ -84,6 +85,9 @@ def status(
 
 
 app.command()(adopt)
+
+
+app.command("cdc-setup")(cdc_setup)
 
 
 app.command("cdc-setup")(cdc_setup)

@@ -1,12 +1,12 @@
 """Settings of `packhorse relay`."""
 
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from packhorse.relay.retention.settings import RetentionFields
 from packhorse.schemas.settings import PartSettings
-from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, NamespaceSettings
+from packhorse.schemas.systems import DatabaseSettings, DatabaseUrl, KafkaSettings, NamespaceSettings
 
 
 class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings):
@@ -21,6 +21,10 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
         silence: Waiting longer than this for the broker's confirmations is told as trouble.
         stop_within: How long a clean stop may take.
         database_timeout: Longest wait for any answer of the database.
+        mode: How rows are read. `polling` needs nothing but the tables. `cdc` and `auto` stream them from a replication slot
+            (see `packhorse relay cdc-setup`) for the lowest latency, and poll whenever there is no stream.
+        wal_budget: Bytes of write-ahead log that the slot may hold; above it the slot is given up and rows are polled.
+        replication_url: Where to stream from, when database_url leads to a pooler: the same primary and database, directly.
         null_headers: Send a null for each absent header, as Debezium's outbox event router does, instead of leaving it out.
     """
 
@@ -32,6 +36,9 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
     silence: Annotated[float, Field(ge=0.1, le=3_600)] = 5.0
     stop_within: Annotated[float, Field(ge=0, le=600)] = 10.0
     database_timeout: Annotated[float, Field(ge=1, le=600)] = 10.0
+    mode: Literal["polling", "cdc", "auto"] = "polling"
+    wal_budget: Annotated[int, Field(ge=64 * 1024 * 1024)] = 4 * 1024**3
+    replication_url: DatabaseUrl | None = None
     null_headers: bool = False
 
     @model_validator(mode="after")
@@ -49,6 +56,13 @@ class StatusSettings(DatabaseSettings, PartSettings):
 
 class RetentionSettings(RelaySettings):
     """Say which database `packhorse retention` works on; it needs neither broker nor namespace."""
+
+    kafka_bootstrap_servers: str = "none:0"
+    namespace: str = "none"
+
+
+class CdcSettings(RelaySettings):
+    """Say which database `packhorse relay cdc-setup` works on; it needs neither broker nor namespace."""
 
     kafka_bootstrap_servers: str = "none:0"
     namespace: str = "none"

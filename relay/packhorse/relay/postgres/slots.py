@@ -68,7 +68,7 @@ class Slots:
         if self._connection is None or self._connection.closed:
             self._connection = self._connect(self._reach)
             self.generation += 1
-        server = Server(**dict(zip(Server.__slots__, self._rows(cdc_sql.SERVER)[0], strict=True)))
+        server = Server(**dict(zip(Server.__slots__, self.run(cdc_sql.SERVER)[0], strict=True)))
         self._block, self._segment = server.block, server.segment
         self.name = slot_name(self._schema, self._shard, database=server.database)
         return server
@@ -81,7 +81,7 @@ class Slots:
 
     def identity(self) -> tuple[str, int, str]:
         """Return the server's system identifier, its timeline, and the database's name."""
-        system, timeline, database = self._rows(cdc_sql.IDENTITY)[0]
+        system, timeline, database = self.run(cdc_sql.IDENTITY)[0]
         return system, timeline, database
 
     def check(self, server: Server) -> None:
@@ -101,7 +101,7 @@ class Slots:
 
     def publication_fault(self) -> str | None:
         """Return what is wrong with the publication; None when it brings the outbox's inserts and nothing else."""
-        found = self._rows(cdc_sql.PUBLICATION.format(schema=self._schema), publication=self.publication)
+        found = self.run(cdc_sql.PUBLICATION.format(schema=self._schema), publication=self.publication)
         if not found:
             return f"publication {self.publication} is missing"
         inserts, more, via_root, everything, listed, filtered, cut, others, self._published = found[0]
@@ -134,13 +134,13 @@ class Slots:
                 f"all {server.slots_allowed} replication slots of the server are taken (max_replication_slots); "
                 "`packhorse relay cdc-setup --list` shows ours; drop one, or raise the setting and restart the server"
             )
-        self._rows(cdc_sql.MAKE_SLOT, slot=self.name)
+        self.run(cdc_sql.MAKE_SLOT, slot=self.name)
         return True
 
     def fence(self) -> Slot:
         """Read the log's position, then draw a transaction id."""
-        at = self._rows(cdc_sql.INSERT_POSITION)[0][0]
-        fence = self._rows(cdc_sql.FENCE)[0][0]
+        at = self.run(cdc_sql.INSERT_POSITION)[0][0]
+        fence = self.run(cdc_sql.FENCE)[0][0]
         return Slot(name=self.name, fence=fence, at=self._end(at))
 
     def advance(self, at: int) -> None:
@@ -191,7 +191,7 @@ class Slots:
 
     def mark(self) -> tuple[Snapshot, int]:
         """Return the current snapshot and a position read after it; refuse when the publication has changed since `check`."""
-        snapshot, position, published = self._rows(
+        snapshot, position, published = self.run(
             cdc_sql.MARK.format(schema=self._schema), publication=self.publication
         )[0]
         if published != self._published:
@@ -205,7 +205,7 @@ class Slots:
         """Return how the slot stands."""
         others = tuple(
             OtherSlot(name=name, active=active, held_bytes=held)
-            for name, active, held in self._rows(cdc_sql.OTHER_SLOTS, slot=self.name)
+            for name, active, held in self.run(cdc_sql.OTHER_SLOTS, slot=self.name)
         )
         found = self._slot()
         if found is None:
@@ -218,20 +218,20 @@ class Slots:
 
     def drop(self) -> None:
         """Drop the slot; nothing when there is none."""
-        self._rows(cdc_sql.DROP_SLOT, slot=self.name)
+        self.run(cdc_sql.DROP_SLOT, slot=self.name)
 
     def end_reader(self, pid: int) -> None:
         """End the server process *pid* if it still reads the slot, and wait until it is gone."""
-        self._rows(cdc_sql.END_READER, slot=self.name, pid=pid)
+        self.run(cdc_sql.END_READER, slot=self.name, pid=pid)
 
     def make_publication(self) -> str:
         """Make the publication; return the statement."""
         statement = cdc_sql.MAKE_PUBLICATION.format(publication=self.publication, schema=self._schema)
-        self._rows(statement)
+        self.run(statement)
         return statement
 
     def _slot(self) -> Row | None:
-        found = self._rows(cdc_sql.SLOT, slot=self.name)
+        found = self.run(cdc_sql.SLOT, slot=self.name)
         return found[0] if found else None
 
     def _end(self, insert: str) -> int:
@@ -243,7 +243,8 @@ class Slots:
         except PackhorseError as error:
             raise _unavailable(str(error)) from error
 
-    def _rows(self, statement: str, **values: object) -> list[Row]:
+    def run(self, statement: str, **values: object) -> list[Row]:
+        """Run a statement of cdc_sql and return its rows."""
         if self._connection is None or self._connection.closed:
             raise _unavailable("the connection to the database is gone")
         try:
@@ -275,7 +276,7 @@ class Slots:
 
     def _oldest_writer(self) -> str:
         try:
-            found = self._rows(cdc_sql.OLDEST_WRITER)
+            found = self.run(cdc_sql.OLDEST_WRITER)
         except StreamUnavailable:
             found = []
         return f"{found[0][0]}, {found[0][1]} s old" if found else "an unknown process"
