@@ -35,7 +35,7 @@ HARSH = {
 """PgBouncer's own settings, but for those that make it lend another server each time."""
 
 
-class NoPgBouncer(Exception):  # noqa: N818 not an error: a machine without it
+class NoPgBouncer(Exception):
     """There is none on this machine; the text says how to get it."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import psycopg
 from psycopg import errors, sql
@@ -11,7 +11,7 @@ from psycopg import errors, sql
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SchemaError, SettingsError
 from packhorse.core.redaction import without_secrets
 from packhorse.schemas.register import Row
-from packhorse.schemas.sql import READ_VERSIONS, WRITE_VERSION
+from packhorse.schemas.sql import LIMIT_STATEMENT, READ_VERSIONS, WRITE_VERSION
 from packhorse.schemas.systems import DatabaseSettings
 
 _CONNECT_SECONDS = 10
@@ -34,7 +34,6 @@ class SchemaTable:
                 autocommit=True,
                 prepare_threshold=None,  # a pooler that lends servers by the transaction would lose what is prepared
                 connect_timeout=_CONNECT_SECONDS,
-                options=f"-c statement_timeout={_STATEMENT_MILLISECONDS}",
             )
 
     def __enter__(self) -> Self:
@@ -54,7 +53,7 @@ class SchemaTable:
             DatabaseUnavailable: The database does not answer.
         """
         with _translated(self._schema):
-            found = self._connection.execute(self._query(READ_VERSIONS)).fetchall()
+            found = self._bounded(READ_VERSIONS).fetchall()
         return {
             (subject, version): Row(fingerprint=fingerprint, schema_id=schema_id)
             for subject, version, fingerprint, schema_id in found
@@ -77,9 +76,15 @@ class SchemaTable:
             "schema": text,
         }
         with _translated(self._schema):
-            written = self._connection.execute(self._query(WRITE_VERSION), values).fetchone()
+            written = self._bounded(WRITE_VERSION, values).fetchone()
         if written is None:
             raise SchemaError(f"{subject} v{version} was registered with another text; make a new version")
+
+    def _bounded(self, text: str, values: dict[str, Any] | None = None) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run one statement; its time-out stands in the same transaction, since a pooler refuses it at the start of a session."""
+        with self._connection.transaction():
+            self._connection.execute(LIMIT_STATEMENT, {"milliseconds": str(_STATEMENT_MILLISECONDS)})
+            return self._connection.execute(self._query(text), values)
 
     def _query(self, text: str) -> sql.Composed:
         return sql.SQL(text).format(schema=sql.Identifier(self._schema))

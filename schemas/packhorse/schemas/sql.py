@@ -14,3 +14,6 @@ WHERE schema_version.fingerprint = EXCLUDED.fingerprint
 RETURNING schema_id
 """
 """Gives no row when the version is there with another fingerprint: a released version never changes."""
+
+LIMIT_STATEMENT = "SELECT set_config('statement_timeout', %(milliseconds)s, true)"
+"""Bound what follows in this transaction."""

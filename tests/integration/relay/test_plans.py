@@ -5,6 +5,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from tests.support.pgbouncer import Pooler
 from tests.support.relay import insert
 
 from packhorse.relay.model import Position
@@ -23,8 +24,8 @@ SELECT gen_random_uuid(), 'orders', 'k' || n %% 50, 't.T', '1', decode(repeat('5
 class Reads:
     """Blocks that the statements of one relay touched, as the server counts them."""
 
-    def __init__(self, database: str) -> None:
-        self.outbox = PostgresOutbox(database, "packhorse", batch_rows=500)
+    def __init__(self, database: str, relay_url: str) -> None:
+        self.outbox = PostgresOutbox(relay_url, "packhorse", batch_rows=500)
         self.connection = psycopg.connect(database, autocommit=True)
         owned = self.outbox.own(TOKEN, "plans", 600.0)
         assert owned is not None
@@ -39,9 +40,10 @@ class Reads:
         return int(row[0])
 
     def flushed(self) -> int:
-        """Return the blocks once the relay's own connection has told its counters."""
+        """Return the blocks once the relay's own connection, or both of the pooler's, have told their counters."""
         connection = self.outbox._held()
-        connection.execute("SELECT pg_stat_force_next_flush()")
+        for _ in range(2):
+            connection.execute("SELECT pg_stat_force_next_flush()")
         return self.blocks()
 
     def of_cycle(self) -> tuple[int, int]:
@@ -55,17 +57,22 @@ class Reads:
                 return rows, self.flushed() - before
 
 
-@pytest.fixture
-def reads(database: str) -> Iterator[Reads]:
-    """Publish a history over several partitions, then begin to count."""
+@pytest.fixture(params=["direct", "pooled"])
+def reads(request: pytest.FixtureRequest, database: str) -> Iterator[Reads]:
+    """Publish a history over several partitions, then begin to count; through a pooler plans must be as good."""
     with psycopg.connect(database, autocommit=True) as connection:
         for _ in range(20):
             connection.execute(MANY, (HISTORY // 20,))
         connection.execute("UPDATE packhorse.relay SET horizon = pg_current_snapshot()")
         connection.execute("VACUUM ANALYZE packhorse.outbox")
-    reads = Reads(database)
-    for _ in range(7):
-        reads.outbox.fetch(reads.position, 500)  # the driver prepares the statement at its sixth use
+    relay_url = database
+    if request.param == "pooled":
+        pooler: Pooler = request.getfixturevalue("pooler")
+        pooler.lend_both(database)
+        relay_url = pooler.url(database)
+    reads = Reads(database, relay_url)
+    for _ in range(9):
+        reads.outbox.fetch(reads.position, 500)  # the statement is prepared at its sixth use
     yield reads
     reads.connection.close()
     reads.outbox.close()
