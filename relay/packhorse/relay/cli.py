@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from packhorse.relay.cdc_cli import cdc_setup
+from packhorse.relay import debezium_cli
 from packhorse.relay.cdc_cli import cdc_setup
 from packhorse.relay.identity.cli import adopt
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
@@ -88,6 +88,6 @@ app.command()(adopt)
 
 
 app.command("cdc-setup")(cdc_setup)
-
-
-app.command("cdc-setup")(cdc_setup)
+app.command("debezium-config")(debezium_cli.config)
+app.command("debezium-ready")(debezium_cli.ready)
+app.command("debezium-horizon")(debezium_cli.horizon)

@@ -21,6 +21,7 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
         silence: Waiting longer than this for the broker's confirmations is told as trouble.
         stop_within: How long a clean stop may take.
         database_timeout: Longest wait for any answer of the database.
+        release_rate: Rows a second, at most, when what was held goes back on its way.
         mode: How rows are read. `polling` needs nothing but the tables. `cdc` and `auto` stream them from a replication slot
             (see `packhorse relay cdc-setup`) for the lowest latency, and poll whenever there is no stream.
         wal_budget: Bytes of write-ahead log that the slot may hold; above it the slot is given up and rows are polled.
@@ -39,6 +40,7 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
     mode: Literal["polling", "cdc", "auto"] = "polling"
     wal_budget: Annotated[int, Field(ge=64 * 1024 * 1024)] = 4 * 1024**3
     replication_url: DatabaseUrl | None = None
+    release_rate: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
     null_headers: bool = False
 
     @model_validator(mode="after")
@@ -66,3 +68,9 @@ class CdcSettings(RelaySettings):
 
     kafka_bootstrap_servers: str = "none:0"
     namespace: str = "none"
+
+
+class DebeziumSettings(DatabaseSettings, NamespaceSettings, PartSettings):
+    """Say what `packhorse relay debezium-config` prints a configuration for; the database's user is the connector's."""
+
+    section: ClassVar[str] = ""
