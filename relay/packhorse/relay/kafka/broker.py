@@ -39,6 +39,10 @@ _CLIENT_LOG = logging.getLogger("packhorse.relay.librdkafka")
 _CLIENT_LOG.addFilter(_worth_telling)
 
 
+def _heard(error: KafkaError) -> None:
+    """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
+
+
 def _unled(topic: Topic, rows: Sequence[Row]) -> list[Fault]:
     """Return the partitions of *topic* that *rows* go to and nobody can write to."""
     count = len(topic.in_sync)
@@ -92,15 +96,12 @@ class KafkaBroker:
         self._make()
 
     def _make(self) -> None:
-        properties = {**self._properties, "batch.size": self._batch, "error_cb": self._client_error}
+        properties = {**self._properties, "batch.size": self._batch, "error_cb": _heard}
         try:
             self._producer = Producer(properties, logger=_CLIENT_LOG)
         except KafkaException as error:
             raise SettingsError(f"kafka_properties: {error.args[0].str()}") from error
         self._transactions = None if self._fence is None else Transactions(self._producer, self._clock)
-
-    def _client_error(self, error: KafkaError) -> None:
-        """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
 
     def missing(self, topics: Iterable[str]) -> list[str]:
         """Return those of *topics* that are not there, as `Topics.missing` does."""
@@ -313,4 +314,7 @@ class KafkaBroker:
     def close(self) -> None:
         self.halt()
         self._poll(0)
-        self._producer.close()
+        if self._transactions is None:
+            self._producer.close()
+        else:
+            self._transactions.abort()

@@ -5,6 +5,8 @@ Whoever begins under the name last has it. What another had sent and not committ
 refused, so that readers of committed records never see what a relay sends after its successor.
 """
 
+import contextlib
+
 from confluent_kafka import KafkaException, Producer
 
 from packhorse.core.clock import Clock
@@ -14,6 +16,7 @@ from packhorse.relay.kafka.properties import TRANSACTION_SECONDS
 _BEGIN_WITHIN = 5.0
 _COMMIT_WITHIN = 0.05
 """Least seconds for a commit whose rows have all arrived."""
+_ABORT_WITHIN = 1.0
 
 
 class Transactions:
@@ -78,3 +81,14 @@ class Transactions:
             raise
         self._committing, self._since = False, None
         return True
+
+    def abort(self) -> None:
+        """
+        Undo the open transaction within a second; where that fails, the next client of the name does it, or the broker in time.
+
+        The client is not closed: that would wait for the undoing without a bound. It ends with its last reference.
+        """
+        if self._since is not None:
+            with contextlib.suppress(KafkaException):
+                self._producer.abort_transaction(_ABORT_WITHIN)
+        self._since = None
