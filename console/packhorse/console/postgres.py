@@ -27,6 +27,7 @@ from packhorse.console.facts import (
 )
 from packhorse.console.pages import Filter, Page, Position, page_of
 from packhorse.console.redrive import Order, acted_already
+from packhorse.core.connecting import next_step
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost, SettingsError
 from packhorse.core.redaction import secrets_of, without_secrets
 
@@ -227,8 +228,7 @@ def connected(url: str, *, timeout: float) -> Iterator[psycopg.Connection[Any]]:
         )
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(
-            f"the database of PACKHORSE_DATABASE_URL: {_without(url, error)}; is it up, and are host, port, database and "
-            "role right?"
+            f"the database of PACKHORSE_DATABASE_URL: {_without(url, error)}; {next_step(str(error))}"
         ) from None  # the driver's text may quote a piece of the password
     except psycopg.ProgrammingError as error:
         raise SettingsError(

@@ -17,6 +17,7 @@ from alembic.script import ScriptDirectory
 from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 
+from packhorse.core.connecting import next_step
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import secrets_of, without_secrets
 from packhorse.producer.migrate import MigrationStatus
@@ -195,7 +196,7 @@ def _translated(schema: str, url: str) -> Iterator[None]:
             ) from error
         # no cause below: without a connection the driver may quote a piece of the password
         if isinstance(cause, psycopg.OperationalError):
-            raise DatabaseUnavailable(f"database: {said}; check PACKHORSE_DATABASE_URL") from None
+            raise DatabaseUnavailable(f"database: {said}; {next_step(str(cause))}") from None
         if isinstance(cause, psycopg.ProgrammingError) and cause.sqlstate is None:
             raise SettingsError(
                 f"PACKHORSE_DATABASE_URL is no connection string: {said}; it looks like "

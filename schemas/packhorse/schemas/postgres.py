@@ -8,6 +8,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import errors, sql
 
+from packhorse.core.connecting import next_step
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SchemaError, SettingsError
 from packhorse.core.redaction import without_secrets
 from packhorse.schemas.register import Row
@@ -104,7 +105,7 @@ def _translated(schema: str) -> Iterator[None]:
         ) from error
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            f"the database did not answer: {_told(error)}; is it up, and is PACKHORSE_DATABASE_URL right?"
+            f"the database did not answer: {_told(error)}; {next_step(str(error))}"
         ) from error
 
 

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.rows import tuple_row
 
+from packhorse.core.connecting import next_step
 from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.core.redaction import without_secrets
 from packhorse.relay import sql
@@ -73,7 +74,7 @@ def connect(url: str, reach: Reach) -> psycopg.Connection[tuple[Any, ...]]:
         return _direct(url, reach, limits) or _pooled(url, reach, limits)
     except psycopg.Error as error:
         raise DatabaseUnavailable(
-            _told("no connection to the database", error) + "; is it up, and is PACKHORSE_DATABASE_URL right?"
+            f"{_told('no connection to the database', error)}; {next_step(str(error))}"
         ) from error
 
 
