@@ -45,6 +45,18 @@ class Metric(Enum):
     RELAY_SAVES = ("packhorse.relay.saves", Kind.COUNTER, "{save}", "Saves of horizon or progress")
     RELAY_OWNER = ("packhorse.relay.owner", Kind.GAUGE, "1", "1 while this process owns the shard")
     RELAY_PAUSES = ("packhorse.relay.pauses", Kind.COUNTER, "{pause}", "Times the relay paused, by reason")
+    RELAY_HOLDS = (
+        "packhorse.relay.holds",
+        Kind.GAUGE,
+        "{hold}",
+        "Rows, keys, partitions and topics that are held",
+    )
+    RELAY_MOVES = (
+        "packhorse.relay.moves",
+        Kind.COUNTER,
+        "{move}",
+        "Changes between polling and the stream, by reason",
+    )
     RELAY_SERVER_CHANGES = (
         "packhorse.relay.server.changes",
         Kind.COUNTER,

@@ -1,11 +1,13 @@
 """Put a relay together from its settings: the real database, the real broker, the machine's clock."""
 
+from functools import partial
+
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import BrokerUnavailable, NotReady
 from packhorse.core.kafka_properties import Property, merged
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
-from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
+from packhorse.relay.kafka import DEFAULTS, OURS, RESERVED, KafkaBroker, fence_name
 from packhorse.relay.lease import LeaseKeeper
 from packhorse.relay.model import Policy
 from packhorse.relay.owner import owner_name
@@ -39,6 +41,7 @@ def kafka_properties(settings: RelaySettings) -> dict[str, Property]:
         bootstrap_servers=settings.kafka_bootstrap_servers,
         sasl_password=None if password is None else password.get_secret_value(),
         part="relay",
+        reserved=RESERVED,
     )
 
 
@@ -50,6 +53,7 @@ def policy(settings: RelaySettings, *, measured: bool) -> Policy:
         idle_poll=settings.idle_poll,
         silence=settings.silence,
         stop_within=settings.stop_within,
+        release_rate=settings.release_rate,
         measure=MEASURE if measured else 0.0,
     )
 
@@ -74,18 +78,18 @@ class Composed:
             url, schema, batch_rows=settings.batch_rows, reach=Reach(answer=settings.database_timeout)
         )
         self.outbox.check_ready()
-        self.broker = KafkaBroker(
-            properties,
-            namespace=settings.namespace,
-            clock=SYSTEM_CLOCK,
+        client = partial(
+            KafkaBroker, properties, namespace=settings.namespace, clock=SYSTEM_CLOCK,
             headers=all_headers_of if settings.null_headers else headers_of,
-        )
+        )  # fmt: skip
+        fence = fence_name(settings.namespace, schema, shard=0) if settings.fenced else None
+        self.broker = client(fence=fence)
         self._check_topics(settings.namespace)
         self.keeper = LeaseKeeper(
             PostgresLease(url, schema, lease=settings.lease),
             lease=settings.lease,
             clock=SYSTEM_CLOCK,
-            halt=self.broker.halt,
+            halt=self._halt,
         )
         self.pace = ThreadPace()
         self.relay = Relay(
@@ -100,6 +104,7 @@ class Composed:
             chance=SYSTEM_CHANCE,
             telemetry=telemetry,
             probe=probe,
+            second=partial(client, fence=None if fence is None else f"{fence}.release"),
         )
         self.retention = RetentionKeeper(
             PostgresPartitions(url, schema),
@@ -110,6 +115,10 @@ class Composed:
             telemetry=telemetry,
         )
         self.retention.start()
+
+    def _halt(self) -> None:
+        self.broker.halt()
+        self.relay.halt_release()
 
     def _owns(self) -> bool:
         deadline = self.keeper.deadline()

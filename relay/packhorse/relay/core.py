@@ -1,22 +1,29 @@
 """
 The relay's mind: `decide(state, events, now) -> (state, command)`; no I/O, no clock, no chance.
 
-What it keeps to, whatever happens:
+What it promises: every committed row reaches its topic at least once, and the first arrivals of a key stand in commit order, for
+writers that lock the key before they draw the sequence value. What it keeps to for that, whatever happens:
 
 * Rows leave in seq order inside one frozen target; the next target is taken only when the last one's rows are all sent.
+  From a stream they leave in commit order.
 * Sending comes before confirming, confirming before saving: a crash in between repeats rows and loses none.
 * A save is due before more is sent, so that a table that can't be written doesn't make rows go out again and again.
-* Nothing is sent without a lease that still runs, before the log is flushed past the target, or behind a row that failed.
+* Nothing is sent without a lease that still runs, or before the log is flushed past the target.
+* Behind a row that failed nothing of its key is sent: its scope is held from what is confirmed on, and everything else flows.
+  A release sends in seq order towards the relay's position; while it runs, the relay leaves the scope out.
+* A stream begins where the horizon has all that it leaves out; polling goes on from the horizon. Repeats are allowed, gaps are not.
 * What was read through a connection is void when the connection is gone.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from packhorse.relay import after, choice
+from packhorse.relay import after, after_release, after_sending, after_stream, choice
+from packhorse.relay.commands import Command, Confirm
+from packhorse.relay.events import Event
 from packhorse.relay.model import Policy
+from packhorse.relay.moment import Moment
 from packhorse.relay.state import State
-from packhorse.relay.steps import Command, Confirm, Event
 
 
 def decide(
@@ -27,7 +34,19 @@ def decide(
         state = after.apply(state, event, now=now, policy=policy, jitter=jitter)
     if state.owned and now >= state.deadline:
         state = after.lose(state, now=now, policy=policy)
+    state = _concluded(state, Moment(now=now, policy=policy, pause=0.0, jitter=jitter))
     command = choice.choose(state, now=now, policy=policy)
     if isinstance(command, Confirm) and state.draining_since is None:
         state = replace(state, draining_since=now)
     return state, command
+
+
+def _concluded(state: State, at: Moment) -> State:
+    """Draw the conclusions that need nothing but thought."""
+    state = after_sending.hold_if_settled(state)
+    if state.stream is not None:
+        if any(hold.releasing for hold in state.holds):
+            state = after_stream.leave(state, "release")
+        elif state.finish:
+            state = after_stream.leave(state, "finish")
+    return after_release.advanced(state, at)

@@ -124,7 +124,8 @@ class Hold:
     Attributes:
         fault: What is held, and why.
         position: How far the scope is published.
-        until: The release ends behind this seq; None: where it meets the relay.
+        until, resume: A range that is sent again ends behind this seq; the release then goes on from this position.
+        asked: A person ordered the release, and the owner has not begun it.
         releasing: Its rows are on their way.
         tries: Releases that failed.
         sent: Rows that its releases published.
@@ -134,6 +135,8 @@ class Hold:
     fault: Fault
     position: Position
     until: int | None = None
+    resume: Position | None = None
+    asked: bool = False
     releasing: bool = False
     tries: int = 0
     sent: int = 0

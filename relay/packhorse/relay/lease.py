@@ -15,8 +15,12 @@ _log = logs.logger("relay")
 class LeaseTable(Protocol):
     """The lease's row, through a connection of its own."""
 
-    def renew(self, token: UUID, lease: float) -> bool:
-        """Make the lease end *lease* seconds from now, by the database's clock; False when the token is not there."""
+    def renew(self, token: UUID, lease: float) -> int | None:
+        """
+        Make the lease end *lease* seconds from now, by the database's clock; None when the token is not there.
+
+        Return how many orders of people stand in the table.
+        """
 
     def close(self) -> None:
         """Drop the connection."""
@@ -38,6 +42,7 @@ class LeaseKeeper:
         self._changed = threading.Condition()
         self._token: UUID | None = None
         self._deadline: float | None = None
+        self._orders = 0
         self._ended = False
         self._failing = False
         self._broken: str | None = None
@@ -54,6 +59,10 @@ class LeaseKeeper:
         with self._changed:
             self._check()
             return self._deadline
+
+    def orders(self) -> int:
+        with self._changed:
+            return self._orders
 
     def _check(self) -> None:
         if self._broken is not None:
@@ -99,16 +108,17 @@ class LeaseKeeper:
     def _renew(self, token: UUID) -> None:
         asked = self._clock.monotonic()
         try:
-            renewed = self._table.renew(token, self._lease)
+            orders = self._table.renew(token, self._lease)
         except PackhorseError as error:
             if not self._failing:
                 _log.warning("the lease was not renewed; trying on until it ends", reason=str(error))
             self._failing = True
             self._after_failure(token)
             return
-        self._failing = False
+        self._failing, renewed = False, orders is not None
         with self._changed:
             ours = self._token == token
+            self._orders = max(self._orders, orders or 0)
             if ours:
                 self._deadline = asked + self._lease if renewed else None
                 self._token = token if renewed else None

@@ -50,7 +50,8 @@ class Batch:
         start: Position that the rows follow.
         target: Snapshot in which they are visible.
         rows: What to send; may be empty.
-        complete: True when the target holds no further row.
+        complete: True when the target holds no further row, or a release's stretch none.
+        reach: seq up to which the rows were looked for; 0: up to the last one.
         unflushed: Write-ahead-log position that must be on disk before any of them is sent; None when it is.
     """
 
@@ -58,6 +59,7 @@ class Batch:
     target: Snapshot
     rows: Sequence[Row]
     complete: bool
+    reach: int = 0
     unflushed: str | None = None
 
     def end(self, count: int) -> Position:
@@ -65,12 +67,18 @@ class Batch:
         if count == len(self.rows) and self.complete:
             return Position(horizon=self.target)
         progress = self.rows[count - 1][SEQ] if count else self.start.progress
+        if count == len(self.rows):
+            progress = max(progress, self.reach)
         return Position(horizon=self.start.horizon, target=self.target, progress=progress)
 
     def after(self, count: int) -> "Batch":
         """Return what is left behind the first *count* rows."""
         return Batch(
-            start=self.end(count), target=self.target, rows=self.rows[count:], complete=self.complete
+            start=self.end(count),
+            target=self.target,
+            rows=self.rows[count:],
+            complete=self.complete,
+            reach=self.reach,
         )
 
 
@@ -90,10 +98,22 @@ class Policy:
             often to look.
         standby_poll: Pause between looks at a lease that another relay holds.
         confirm_slice: Longest single wait for confirmations, so that a stop or a lost lease is noticed.
-        silence: Waiting longer than this for confirmations is trouble.
+        silence: Waiting longer than this for confirmations is trouble; the broker is then asked for partitions that
+            can't be written to.
+        broker_look: Pause between two such questions.
+        silence_longest: After this, with a broker that answers, the client is made anew: partitions that never
+            confirmed while others did are held.
+        release_rows, release_rate: Rows in one step of a release, and rows a second, at most.
+        meet_within: How long the relay stands still for a release to catch up.
+        mode: polling, cdc or auto: whether to look for a stream.
+        stream_retry: Pause before a stream is looked for again, at first.
+        slot_look: Pause between two looks at the slot.
+        slot_budget: Bytes of log that the slot may hold before it is given up.
+        slot_lag: Bytes of log that the stream may lag before polling catches up instead.
         stop_within: Time for the last confirmations after a stop was asked for.
         measure: Pause between measurements of what waits; 0: it is not measured.
         retry_first, retry_longest: Bounds of the growing pause after a failure.
+        heal_first: Pause before a hold that heals by itself is probed, at first; it grows up to retry_longest.
     """
 
     batch_rows: int = 5_000
@@ -108,10 +128,21 @@ class Policy:
     standby_poll: float = 1.0
     confirm_slice: float = 0.1
     silence: float = 5.0
+    broker_look: float = 2.0
+    silence_longest: float = 15.0
+    release_rows: int = 500
+    release_rate: int = 10_000
+    meet_within: float = 2.0
+    mode: str = "polling"
+    stream_retry: float = 5.0
+    slot_look: float = 2.0
+    slot_budget: int = 4 << 30
+    slot_lag: int = 256 << 20
     stop_within: float = 10.0
     measure: float = 0.0
     retry_first: float = 0.1
     retry_longest: float = 30.0
+    heal_first: float = 1.0
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:

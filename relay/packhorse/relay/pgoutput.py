@@ -30,7 +30,9 @@ _EPOCH_MS = 946_684_800_000
 """2000-01-01 in Unix time: where Postgres counts from."""
 _INFINITE = frozenset({2**63 - 1, -(2**63)})
 _DATA, _KEEPALIVE = ord("w"), ord("k")
+_KEEPALIVE_LENGTH = 18
 _BEGIN, _COMMIT, _RELATION, _INSERT = b"BCRI"
+_LENGTHS = {_BEGIN: 25 + 21, _COMMIT: 25 + 26}
 _SKIPPED = frozenset(b"OYMUDT")
 """Origin, type, logical message, update, delete, truncate: nothing that a topic carries."""
 _NULL, _BINARY = b"nb"
@@ -156,6 +158,8 @@ class Decoder:
         )  # fmt: skip
 
     def _other(self, kind: int, data: bytes) -> None:
+        if len(data) != _LENGTHS.get(kind, len(data)):
+            raise _no_protocol(f"a change of kind {bytes([kind])!r} in {len(data)} bytes")
         if kind == _BEGIN:
             self._settle()
             self.open = True
@@ -175,6 +179,8 @@ class Decoder:
         Its position moves behind a transaction only when all of that is sent, so one that comes in the middle of a
         transaction says nothing about it.
         """
+        if len(data) != _KEEPALIVE_LENGTH:
+            raise _no_protocol(f"a sign of life of {len(data)} bytes")
         position = _LSN(data, 1)[0]
         self.reply_wanted = bool(data[17]) or self.reply_wanted
         self.word = True

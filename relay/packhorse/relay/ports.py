@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from packhorse.relay.holds import Fault, Scope
+from packhorse.relay.commands import Save
+from packhorse.relay.holds import Fault, Hold, Leg, Scope
 from packhorse.relay.identity.judge import Verdict
 from packhorse.relay.model import Batch, Position, Row
 
@@ -20,12 +21,29 @@ class Ownership:
         epoch: Grows by one with each take-over.
         trouble: What the row says is wrong.
         verdict: What the server is to the one that the position was saved on; None: nobody asked.
+        holds: What is left out.
+        orders: Count of people's orders, all taken into account here.
+        finish: Take no new target.
+        mode: How the row says that the outbox is read.
     """
 
     position: Position
     epoch: int
     trouble: str | None
     verdict: Verdict | None = None
+    holds: tuple[Hold, ...] = ()
+    orders: int = 0
+    finish: bool = False
+    mode: str = "polling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What people want of the owner; fields as in Ownership."""
+
+    holds: tuple[Hold, ...]
+    orders: int
+    finish: bool
 
 
 class Outbox(Protocol):
@@ -53,8 +71,22 @@ class Outbox(Protocol):
     def flush_log(self) -> None:
         """Commit a small write with synchronous_commit on: all of the log before it is on disk when this returns."""
 
-    def save(self, token: UUID, old: Position, new: Position, rows: int) -> bool:
-        """Replace *old* by *new* durably and count *rows* as published; False when *token* or *old* is not there."""
+    def fetch_held(self, scope: Scope, leg: Leg, limit: int) -> Batch:
+        """
+        Return at most *limit* rows of *scope* behind the leg's start, in seq order, without those that a person discarded.
+
+        A look goes only so far: the batch's `reach` says how far; `complete`: to the end of the leg. Rows of other
+        partitions may be among them.
+        """
+
+    def orders(self) -> Orders:
+        """Return the holds and people's orders."""
+
+    def save(self, token: UUID, save: Save) -> bool:
+        """Do *save* durably, all of it or nothing; False when *token* or the old position is not there."""
+
+    def record_mode(self, token: UUID, mode: str, cause: str) -> bool:
+        """Write how the outbox is read; False when *token* is not there."""
 
     def record_trouble(self, token: UUID, text: str | None) -> bool:
         """Write what is wrong; False when *token* is not there."""
@@ -155,6 +187,9 @@ class Keeper(Protocol):
         Raises:
             PackhorseError: Nobody renews any more; the process must end.
         """
+
+    def orders(self) -> int:
+        """Return how many orders of people the last renewal saw; 0 before the first."""
 
     def drop(self) -> None:
         """Stop renewing."""

@@ -26,6 +26,8 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
             (see `packhorse relay cdc-setup`) for the lowest latency, and poll whenever there is no stream.
         wal_budget: Bytes of write-ahead log that the slot may hold; above it the slot is given up and rows are polled.
         replication_url: Where to stream from, when database_url leads to a pooler: the same primary and database, directly.
+        fenced: Send in transactions under a name that one relay has at a time, so that readers of committed records never see what a
+            relay sends after its successor; for readers without an inbox, at a price in latency (docs/decisions/0013-fencing.md).
         null_headers: Send a null for each absent header, as Debezium's outbox event router does, instead of leaving it out.
     """
 
@@ -41,6 +43,7 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
     wal_budget: Annotated[int, Field(ge=64 * 1024 * 1024)] = 4 * 1024**3
     replication_url: DatabaseUrl | None = None
     release_rate: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    fenced: bool = False
     null_headers: bool = False
 
     @model_validator(mode="after")

@@ -8,22 +8,23 @@ from uuid import UUID
 
 from packhorse.core import logs
 from packhorse.core.clock import Chance, Clock
-from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable, NotReady, PackhorseError
+from packhorse.core.errors import DatabaseUnavailable, NotReady, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
-from packhorse.relay import steps as m
+from packhorse.relay import commands as c
+from packhorse.relay import events as e
 from packhorse.relay.core import decide
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.identity.judge import Verdict
-from packhorse.relay.model import Policy, Position, Row
-from packhorse.relay.ports import Broker, Handed, Keeper, NoProbe, Outbox, Pace, Pending, Probe
+from packhorse.relay.model import Policy, Position
+from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Pace, Pending, Probe
+from packhorse.relay.releaser import Releaser
+from packhorse.relay.sender import Sender
 from packhorse.relay.state import State
-from packhorse.relay.tracing import sending
+from packhorse.relay.stream import Stream
+from packhorse.relay.streamer import Streamer
+from packhorse.relay.telling import Teller
 
 _log = logs.logger("relay")
-AWAIT_REPORTS = 10.0
-"""Seconds that outstanding reports are awaited for after one failed."""
-PIECE = 500
-"""Rows between two looks at the lease: some five milliseconds."""
 
 
 class Relay:
@@ -47,7 +48,10 @@ class Relay:
         chance: Chance,
         telemetry: Telemetry = NO_TELEMETRY,
         probe: Probe | None = None,
+        second: Callable[[], Broker] | None = None,
+        stream: Stream | None = None,
     ) -> None:
+        """Put the hands on their tools; *second* makes the client that releases of holds go through."""
         self._outbox = outbox
         self._broker = broker
         self._keeper = keeper
@@ -62,30 +66,41 @@ class Relay:
         self._token: UUID | None = None
         self._stop = False
         self._ahead: tuple[Position, Pending] | None = None
-        self._do: dict[type[Any], Callable[[Any], m.Event]] = {
-            m.Own: self._own,
-            m.Fetch: self._fetch,
-            m.LookAtLog: lambda command: m.LogFlushed(self._outbox.log_reached(command.until)),
-            m.FlushLog: self._flush_log,
-            m.Send: self._send,
-            m.Confirm: self._confirm,
-            m.RenewSender: self._renew_sender,
-            m.Save: self._save,
-            m.RecordTrouble: self._record_trouble,
-            m.MeasureLag: self._measure_lag,
-            m.Wait: self._wait,
-            m.Release: self._release,
+        self._do: dict[type[Any], Callable[[Any], e.Event]] = {
+            c.Own: self._own,
+            c.Fetch: self._fetch,
+            c.LookAtLog: lambda command: e.LogFlushed(self._outbox.log_reached(command.until)),
+            c.FlushLog: self._flush_log,
+            c.Send: self._send,
+            c.Save: self._save,
+            c.RecordTrouble: self._record_trouble,
+            c.MeasureLag: self._measure_lag,
+            c.Wait: self._wait,
+            c.Release: self._release,
+            c.ReadOrders: self._read_orders,
+            c.RecordMode: self._record_mode,
         }
+        self._teller = Teller(telemetry)
+        self._releaser = Releaser(outbox, second or (lambda: broker), self._probe, self._deadline)
+        self._sender = Sender(broker, telemetry, self._probe, self._deadline)
+        self._do |= self._releaser.do | self._sender.do
+        self._streamer = None if stream is None else Streamer(stream, limit=policy.batch_rows)
+        if self._streamer is not None:
+            self._do |= self._streamer.do
 
     def stop(self) -> None:
         """Ask for a clean stop: nothing new is taken, what was sent is confirmed and saved, the lease is given back."""
         self._stop = True
         self._pace.wake()
 
+    def halt_release(self) -> None:
+        """Drop what a release has on its way and has not left yet; from any thread."""
+        self._releaser.halt()
+
     def run(self) -> None:
         """Run until a stop is done; trouble of any kind pauses and is tried again."""
         state = State()
-        event: m.Event = m.Started()
+        event: e.Event = e.Started()
         try:
             while True:
                 news = [event, *self._news(state)]
@@ -98,42 +113,50 @@ class Relay:
                     jitter=self._chance.fraction(),
                 )
                 self._tell(before, state)
-                if isinstance(command, m.Leave):
+                if isinstance(command, c.Leave):
                     return
                 event = self._execute(command)
         finally:
             self._keeper.drop()
+            self._releaser.close()
 
-    def _news(self, state: State) -> Sequence[m.Event]:
-        news: list[m.Event] = []
+    def _deadline(self) -> float | None:
+        """Return the end of the lease as long as it runs."""
+        deadline = self._keeper.deadline()
+        return None if deadline is None or self._clock.monotonic() >= deadline else deadline
+
+    def _news(self, state: State) -> Sequence[e.Event]:
+        news: list[e.Event] = []
         if self._stop and state.stop_by is None:
-            news.append(m.StopAsked())
+            news.append(e.StopAsked())
         if state.owned:
             deadline = self._keeper.deadline()
-            news.append(m.OwnerChanged() if deadline is None else m.Renewed(deadline))
+            news.append(e.OwnerChanged() if deadline is None else e.Renewed(deadline, self._keeper.orders()))
         return news
 
-    def _execute(self, command: m.Command) -> m.Event:
+    def _execute(self, command: c.Command) -> e.Event:
+        if self._streamer is not None:
+            self._streamer.tend()
         try:
             return self._do[type(command)](command)
         except DatabaseUnavailable as error:
             self._forget_ahead()
             _log.warning("the database is away", reason=str(error))
             self._telemetry.record(Metric.RELAY_PAUSES, 1, {"reason": "database"})
-            return m.DatabaseFailed(str(error), connected=False)
+            return e.DatabaseFailed(str(error), connected=False)
         except (StatementFailed, NotReady) as error:
             _log.warning("a statement failed", command=type(command).__name__, reason=str(error))
             self._telemetry.record(Metric.RELAY_PAUSES, 1, {"reason": "database"})
-            return m.DatabaseFailed(str(error), connected=True)
+            return e.DatabaseFailed(str(error), connected=True)
 
-    def _own(self, _: m.Own) -> m.Event:
+    def _own(self, _: c.Own) -> e.Event:
         self._forget_ahead()
         token = self._token or self._chance.token()
         asked = self._clock.monotonic()
         owned = self._outbox.own(token, self._owner, self._lease)
         if owned is None:
             self._token = None
-            return m.OwnedElsewhere()
+            return e.OwnedElsewhere()
         deadline = asked + self._lease
         if self._token is None:
             _log.info("this process owns the shard", epoch=owned.epoch, horizon=owned.position.horizon)
@@ -141,7 +164,9 @@ class Relay:
         self._keeper.keep(token, deadline)
         self._tell_of_server(owned.verdict)
         self._probe.reached("owned")
-        return m.Owned(owned.position, deadline, owned.trouble)
+        return e.Owned(
+            owned.position, deadline, owned.trouble, holds=owned.holds, orders=owned.orders, finish=owned.finish, mode=owned.mode
+        )  # fmt: skip
 
     def _tell_of_server(self, verdict: Verdict | None) -> None:
         if verdict is None or verdict.text is None:
@@ -150,7 +175,7 @@ class Relay:
         tell("another server or an earlier state of it answers", kind=verdict.kind, said=verdict.text)
         self._telemetry.record(Metric.RELAY_SERVER_CHANGES, 1, {"reason": verdict.kind})
 
-    def _fetch(self, command: m.Fetch) -> m.Event:
+    def _fetch(self, command: c.Fetch) -> e.Event:
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead[0] == command.position:
             batch = ahead[1].result()
@@ -158,7 +183,7 @@ class Relay:
             batch = self._outbox.fetch(command.position, self._policy.batch_rows)
         if batch.rows:
             self._probe.reached("fetched")
-        return m.Fetched(batch)
+        return e.Fetched(batch)
 
     def _forget_ahead(self) -> None:
         """Wait for a fetch that runs ahead and drop what it brought."""
@@ -167,91 +192,65 @@ class Relay:
             with contextlib.suppress(PackhorseError):
                 ahead[1].result()
 
-    def _flush_log(self, _: m.FlushLog) -> m.Event:
+    def _flush_log(self, _: c.FlushLog) -> e.Event:
         self._outbox.flush_log()
-        return m.LogFlushed(True)
+        return e.LogFlushed(True)
 
-    def _send(self, command: m.Send) -> m.Event:
+    def _send(self, command: c.Send) -> e.Event:
         if command.ahead is not None and (self._ahead is None or self._ahead[0] != command.ahead):
             self._forget_ahead()
             limit = self._policy.batch_rows
             self._ahead = command.ahead, self._pace.begin(partial(self._outbox.fetch, command.ahead, limit))
-        try:
-            with sending(self._telemetry, command.rows):
-                handed = self._hand_over(command.rows)
-        except BrokerUnavailable as error:
-            return m.Refused(None, str(error), broken=False)
-        self._probe.reached("sent")
-        if (failed := self._broker.failed()) is not None:
-            return m.Refused(None, failed.reason, broken=True, sent=handed.count)
-        if handed.fault is not None:
-            return m.Refused(handed.fault, handed.fault.reason, broken=False, sent=handed.count)
-        return m.Sent(handed.count)
+        return self._sender.send(command.rows)
 
-    def _hand_over(self, rows: Sequence[Row]) -> Handed:
-        """Hand over in pieces, none of them past the end of the lease: a process that was frozen stops here when it wakes."""
-        for start in range(0, len(rows), PIECE):
-            deadline = self._keeper.deadline()
-            if deadline is None or self._clock.monotonic() >= deadline:
-                return Handed(start)
-            piece = rows[start : start + PIECE]
-            handed = self._broker.send(piece)
-            if handed.count < len(piece):
-                return Handed(start + handed.count, handed.fault)
-        return Handed(len(rows))
-
-    def _confirm(self, command: m.Confirm) -> m.Event:
-        confirmed = self._broker.confirmed(command.patience)
-        if (failed := self._broker.failed()) is not None:
-            return m.Refused(None, failed.reason, broken=True)
-        if not confirmed:
-            return m.Unconfirmed()
-        self._probe.reached("confirmed")
-        return m.Confirmed()
-
-    def _renew_sender(self, command: m.RenewSender) -> m.Event:
-        failed = self._broker.renew(0.0 if command.at_once else AWAIT_REPORTS)
-        _log.warning("the Kafka client was made anew", reason=None if failed is None else failed.reason)
-        return m.SenderRenewed(None if failed is None or command.at_once else failed.fault)
-
-    def _save(self, command: m.Save) -> m.Event:
+    def _save(self, command: c.Save) -> e.Event:
         assert self._token is not None
-        if not self._outbox.save(self._token, command.old, command.new, command.rows):
+        if not self._outbox.save(self._token, command):
             return self._lost("the save was refused")
         self._telemetry.record(Metric.RELAY_SAVES, 1)
         self._telemetry.record(Metric.RELAY_PUBLISHED, command.rows)
         self._probe.reached("saved")
-        return m.Saved()
+        return e.Saved()
 
-    def _record_trouble(self, command: m.RecordTrouble) -> m.Event:
+    def _read_orders(self, _: c.ReadOrders) -> e.Event:
+        orders = self._outbox.orders()
+        return e.OrdersRead(orders.holds, orders.finish, orders.orders)
+
+    def _record_mode(self, command: c.RecordMode) -> e.Event:
+        assert self._token is not None
+        if not self._outbox.record_mode(self._token, command.mode, command.cause):
+            return self._lost("the record of the mode was refused")
+        return e.ModeRecorded()
+
+    def _record_trouble(self, command: c.RecordTrouble) -> e.Event:
         assert self._token is not None
         if not self._outbox.record_trouble(self._token, command.text):
             return self._lost("the record of trouble was refused")
-        return m.TroubleRecorded()
+        return e.TroubleRecorded()
 
-    def _measure_lag(self, command: m.MeasureLag) -> m.Event:
+    def _measure_lag(self, command: c.MeasureLag) -> e.Event:
         rows, seconds = self._outbox.lag(command.position)
         self._telemetry.record(Metric.RELAY_LAG_ROWS, rows)
         self._telemetry.record(Metric.RELAY_LAG_SECONDS, seconds)
-        return m.LagMeasured()
+        return e.LagMeasured()
 
-    def _lost(self, what: str) -> m.Event:
+    def _lost(self, what: str) -> e.Event:
         self._broker.halt()
         self._keeper.drop()
         self._token = None
         _log.error(f"{what}: somebody else owns the shard")
-        return m.OwnerChanged()
+        return e.OwnerChanged()
 
-    def _wait(self, command: m.Wait) -> m.Event:
+    def _wait(self, command: c.Wait) -> e.Event:
         self._pace.pause(max(command.seconds, 0.0))
-        return m.Waited()
+        return e.Waited()
 
-    def _release(self, _: m.Release) -> m.Event:
+    def _release(self, _: c.Release) -> e.Event:
         assert self._token is not None
         self._keeper.drop()
         self._outbox.release(self._token)
         self._probe.reached("released")
-        return m.Released()
+        return e.Released()
 
     def _tell(self, before: State, after: State) -> None:
         if after.owned != before.owned:
@@ -260,10 +259,4 @@ class Relay:
                 _log.warning("this process no longer owns the shard; nothing more is sent")
                 self._token = None
                 self._keeper.drop()
-        if after.trouble != before.trouble:
-            if after.trouble is None:
-                _log.info("the trouble is over")
-            else:
-                _log.error("the relay pauses", trouble=after.trouble, failures=after.failures)
-                reason = "broker" if after.fault is None else "row"
-                self._telemetry.record(Metric.RELAY_PAUSES, 1, {"reason": reason})
+        self._teller.tell(before, after)

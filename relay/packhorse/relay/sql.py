@@ -11,7 +11,7 @@ Plans rest on three shapes, checked against millions of published rows, many par
 """
 # ruff: noqa: S608 only constants of this module are put together here, and checked identifiers and numbers in the adapter
 
-from packhorse.relay.identity.sql import DRAWN, INCARNATION
+from packhorse.relay.identity.sql import DRAWN, INCARNATION, ON_ANOTHER_SERVER
 
 _COLUMNS = (
     "o.seq, o.aggregatetype, o.aggregateid, o.payload, o.created_at, o.id, o.type, o.schema_version, o.traceparent, "
@@ -27,6 +27,16 @@ _ROW = (
 )
 """A payload of more than `inline` bytes is held back and only its size told: memory stays bounded whatever the sizes."""
 
+MINE = (
+    " AND mod(('x' || left(encode(sha256(convert_to(coalesce(o.aggregateid, ''), 'UTF8')), 'hex'), 4))::bit(16)::int, {shards})"
+    " = {shard}"
+)
+"""Which rows are one shard's, of several: by the first two bytes of the key's SHA-256; `packhorse.relay.shards` has it in Python."""
+
+_NAME = """(CASE h.scope WHEN 'row' THEN h.message_id::text WHEN 'key' THEN h.aggregateid
+        WHEN 'partition' THEN h.partition::text ELSE '' END)"""
+"""What tells the holds of one kind and topic apart; the unique index has the same expression."""
+
 POLL = f"""
 SELECT 0::bigint AS seq, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea,
     (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::int::bigint, NULL::text, NULL::text, NULL::text,
@@ -35,12 +45,12 @@ UNION ALL
 SELECT {_ROW} FROM (
     (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
       WHERE (o.xid, o.seq) >= (pg_snapshot_xmax(%(horizon)s::pg_snapshot), 0::bigint)
-        AND o.xid < pg_snapshot_xmax(pg_current_snapshot())
+        AND o.xid < pg_snapshot_xmax(pg_current_snapshot()){{mine}}
       ORDER BY o.xid, o.seq LIMIT {{over}})
     UNION ALL
     (SELECT l.* FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
       CROSS JOIN LATERAL (
-        SELECT {_COLUMNS} FROM "{{schema}}".outbox o WHERE (o.xid, o.seq) >= (x, 0::bigint) AND o.xid <= x
+        SELECT {_COLUMNS} FROM "{{schema}}".outbox o WHERE (o.xid, o.seq) >= (x, 0::bigint) AND o.xid <= x{{mine}}
          ORDER BY o.xid, o.seq LIMIT {{over}}) AS l
       WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))
     LIMIT {{over}}) AS c
@@ -82,13 +92,13 @@ SELECT {_ROW} FROM (
     (SELECT {_COLUMNS} FROM "{{schema}}".outbox o
       WHERE o.seq > %(low)s
         AND NOT pg_visible_in_snapshot(o.xid, %(before)s::pg_snapshot)
-        AND pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot)
+        AND pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot){{mine}}
       ORDER BY o.seq LIMIT {{limit}})
     UNION ALL
     (SELECT l.* FROM unnest(%(late)s::xid8[]) AS x
       CROSS JOIN LATERAL (
         SELECT {_COLUMNS} FROM "{{schema}}".outbox o
-         WHERE (o.xid, o.seq) > (x, %(progress)s::bigint) AND o.xid <= x
+         WHERE (o.xid, o.seq) > (x, %(progress)s::bigint) AND o.xid <= x{{mine}}
          ORDER BY o.xid, o.seq LIMIT {{limit}}) AS l)) AS c
 ORDER BY c.seq LIMIT {{limit}}
 """
@@ -116,17 +126,19 @@ WITH durable AS (SELECT set_config('synchronous_commit', 'on', true))
 UPDATE "{{schema}}".relay AS r SET
     epoch = r.epoch + CASE WHEN r.token = %(token)s THEN 0 ELSE 1 END,
     token = %(token)s, owner = %(owner)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
-    incarnation = %(incarnation)s, seq_high = greatest(r.seq_high, {DRAWN})
+    seq_high = greatest(r.seq_high, {DRAWN}), {ON_ANOTHER_SERVER}
   FROM durable
- WHERE r.shard = 0 AND (r.token IS NULL OR r.token = %(token)s OR r.lease_until < clock_timestamp())
-   AND {INCARNATION} = %(incarnation)s
-RETURNING r.horizon::text, r.target::text, r.progress, r.epoch, r.trouble
+ WHERE r.shard = {{shard}} AND (r.token IS NULL OR r.token = %(token)s OR r.lease_until < clock_timestamp())
+   AND {INCARNATION} = %(incarnation)s AND (NOT r.finish OR r.target IS NOT NULL)
+RETURNING r.horizon::text, r.target::text, r.progress, r.epoch, r.trouble, r.orders, r.finish, r.mode,
+    (SELECT count(*) FROM "{{schema}}".relay)
 """
 """Take or keep the lease by the database's clock, and read the position in the same write; only on the server that was judged."""
 
 RENEW = """
 UPDATE "{schema}".relay SET lease_until = clock_timestamp() + %(lease)s * interval '1 second'
- WHERE shard = 0 AND token = %(token)s
+ WHERE shard = {shard} AND token = %(token)s
+RETURNING orders
 """
 
 SAVE = f"""
@@ -135,20 +147,87 @@ UPDATE "{{schema}}".relay AS r SET
     horizon = %(horizon)s::pg_snapshot, target = %(target)s::pg_snapshot, progress = %(progress)s,
     published = r.published + %(rows)s, saved_at = clock_timestamp(), seq_high = greatest(r.seq_high, {DRAWN})
   FROM durable
- WHERE r.shard = 0 AND r.token = %(token)s
+ WHERE r.shard = {{shard}} AND r.token = %(token)s
    AND r.horizon::text = %(old_horizon)s AND r.target::text IS NOT DISTINCT FROM %(old_target)s::text
    AND r.progress = %(old_progress)s AND r.incarnation = {INCARNATION}
 """
 """Compare-and-set on the token, on the whole old value, and on the server: a pooler may lead to another one unseen."""
 
+SAVE_HOLDS = f"""
+WITH saved AS ({SAVE} RETURNING r.shard),
+ended AS (
+    UPDATE "{{schema}}".relay_hold AS h SET state = 'ended', asked = NULL, ended_at = clock_timestamp(), changed_at = clock_timestamp()
+      FROM saved, jsonb_to_recordset(%(ended)s::jsonb) AS e (scope text, aggregatetype text, name text)
+     WHERE h.shard = saved.shard AND h.state <> 'ended' AND h.scope = e.scope AND h.aggregatetype = e.aggregatetype
+       AND {_NAME} IS NOT DISTINCT FROM e.name
+    RETURNING h.id),
+made AS (
+    INSERT INTO "{{schema}}".relay_hold AS h (shard, scope, aggregatetype, aggregateid, partition, partitions, message_id, seq,
+        code, reason, heals, horizon, target, progress, until, resume_horizon, resume_target, resume_progress, state, tries, sent, rate)
+    SELECT saved.shard, n.scope, n.aggregatetype, n.aggregateid, n.partition, n.partitions, n.message_id, n.seq,
+        n.code, n.reason, n.heals, n.horizon, n.target, n.progress, n.until, n.resume_horizon, n.resume_target,
+        n.resume_progress, n.state, n.tries, n.sent, n.rate
+      FROM saved, jsonb_to_recordset(%(made)s::jsonb) AS n (scope text, aggregatetype text, aggregateid text, partition int,
+        partitions int, message_id uuid, seq bigint, code text, reason text, heals boolean, horizon pg_snapshot,
+        target pg_snapshot, progress bigint, until bigint, resume_horizon pg_snapshot, resume_target pg_snapshot,
+        resume_progress bigint, state text, tries int, sent bigint, rate int)
+    ON CONFLICT (shard, scope, aggregatetype, (CASE scope WHEN 'row' THEN message_id::text WHEN 'key' THEN aggregateid
+        WHEN 'partition' THEN partition::text ELSE '' END)) WHERE state <> 'ended'
+    DO UPDATE SET message_id = EXCLUDED.message_id, seq = EXCLUDED.seq, code = EXCLUDED.code, reason = EXCLUDED.reason,
+        heals = EXCLUDED.heals, horizon = EXCLUDED.horizon, target = EXCLUDED.target, progress = EXCLUDED.progress,
+        until = EXCLUDED.until, resume_horizon = EXCLUDED.resume_horizon, resume_target = EXCLUDED.resume_target,
+        resume_progress = EXCLUDED.resume_progress, tries = EXCLUDED.tries, sent = EXCLUDED.sent, rate = EXCLUDED.rate,
+        asked = CASE WHEN EXCLUDED.state = 'releasing' OR h.state = 'releasing' THEN NULL ELSE h.asked END,
+        state = EXCLUDED.state, changed_at = clock_timestamp()
+    RETURNING h.id)
+SELECT count(*) FROM saved
+"""
+"""
+SAVE and what becomes of holds, all or nothing. An order that came in between stays: its hold is not on its way yet.
+"""
+
+HOLDS = """
+SELECT scope, aggregatetype, aggregateid, partition, partitions, message_id::text, seq, code, reason, heals, horizon::text,
+    target::text, progress, until, resume_horizon::text, resume_target::text, resume_progress, state = 'releasing',
+    asked IS NOT NULL, tries, sent, rate
+  FROM "{schema}".relay_hold WHERE shard = {shard} AND state <> 'ended' ORDER BY id
+"""
+
+ORDERS = """
+SELECT orders, finish FROM "{schema}".relay WHERE shard = {shard}
+"""
+
+HELD = f"""
+SELECT {_ROW} FROM (
+    SELECT {_COLUMNS} FROM "{{schema}}".outbox o
+     WHERE o.seq > %(low)s AND o.seq <= %(high)s AND o.aggregatetype = %(type)s
+       AND (%(key)s::text IS NULL OR o.aggregateid = %(key)s::text) AND (%(id)s::uuid IS NULL OR o.id = %(id)s::uuid)
+       AND NOT pg_visible_in_snapshot(o.xid, %(horizon)s::pg_snapshot)
+       AND pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot){{mine}}
+       AND NOT EXISTS (SELECT FROM "{{schema}}".relay_discard AS d WHERE d.message_id = o.id)
+     ORDER BY o.seq LIMIT %(limit)s) AS c
+ORDER BY c.seq
+"""
+"""Rows of a hold in a stretch of seq; what people discarded is left out."""
+
+TOP = """
+SELECT coalesce(max(o.seq), 0) FROM "{schema}".outbox o
+"""
+
+RECORD_MODE = """
+UPDATE "{schema}".relay SET mode = %(mode)s, mode_cause = %(cause)s, mode_since = clock_timestamp(),
+    moves = moves + (mode <> %(mode)s)::int
+ WHERE shard = {shard} AND token = %(token)s
+"""
+
 RECORD_TROUBLE = """
 UPDATE "{schema}".relay SET trouble = %(text)s::text,
     trouble_since = CASE WHEN %(text)s::text IS NULL THEN NULL ELSE coalesce(trouble_since, clock_timestamp()) END
- WHERE shard = 0 AND token = %(token)s
+ WHERE shard = {shard} AND token = %(token)s
 """
 
 RELEASE = """
-UPDATE "{schema}".relay SET token = NULL, owner = NULL, lease_until = NULL WHERE shard = 0 AND token = %(token)s
+UPDATE "{schema}".relay SET token = NULL, owner = NULL, lease_until = NULL WHERE shard = {shard} AND token = %(token)s
 """
 
 READY = """
@@ -175,7 +254,7 @@ SELECT r.epoch, r.owner, r.token IS NOT NULL AND r.lease_until > clock_timestamp
     extract(epoch FROM r.lease_until - clock_timestamp())::float8, r.horizon::text, r.target::text, r.progress,
     r.published, extract(epoch FROM clock_timestamp() - r.saved_at)::float8, r.trouble,
     extract(epoch FROM clock_timestamp() - r.trouble_since)::float8, extract(epoch FROM clock_timestamp())::float8
-  FROM "{schema}".relay AS r WHERE r.shard = 0
+  FROM "{schema}".relay AS r WHERE r.shard = {shard}
 """
 
 LAG = """
@@ -183,14 +262,14 @@ SELECT count(*), (max(extract(epoch FROM (clock_timestamp() AT TIME ZONE 'UTC') 
     FILTER (WHERE isfinite(c.created_at)))::float8 FROM (
     (SELECT o.xid, o.seq, o.created_at FROM "{schema}".outbox o
       WHERE (o.xid, o.seq) >= (pg_snapshot_xmax(%(horizon)s::pg_snapshot), 0::bigint)
-        AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false)
+        AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false){mine}
       ORDER BY o.xid, o.seq LIMIT {count})
     UNION ALL
     (SELECT l.* FROM pg_snapshot_xip(%(horizon)s::pg_snapshot) AS x
       CROSS JOIN LATERAL (
         SELECT o.xid, o.seq, o.created_at FROM "{schema}".outbox o
          WHERE (o.xid, o.seq) >= (x, 0::bigint) AND o.xid <= x
-           AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false)
+           AND NOT coalesce(pg_visible_in_snapshot(o.xid, %(target)s::pg_snapshot) AND o.seq <= %(progress)s, false){mine}
          ORDER BY o.xid, o.seq LIMIT {count}) AS l
       WHERE pg_visible_in_snapshot(x, pg_current_snapshot()))
     LIMIT {count}) AS c

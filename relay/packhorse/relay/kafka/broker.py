@@ -1,10 +1,9 @@
 """The port `Broker`: hand rows to librdkafka, hear what became of them, begin again when something failed."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from packhorse.core.clock import Clock
 from packhorse.core.errors import SettingsError
@@ -13,6 +12,7 @@ from packhorse.core.naming import topic_name
 from packhorse.core.partitions import partition_of
 from packhorse.relay import refusals
 from packhorse.relay.holds import Fault, Kind, Scope
+from packhorse.relay.kafka import clients
 from packhorse.relay.kafka.gate import Gate
 from packhorse.relay.kafka.properties import BATCH_BYTES, DEFAULTS, OURS, fencing
 from packhorse.relay.kafka.reports import Chain, Report, blamed, silent, unchained
@@ -28,19 +28,6 @@ _ROOM = 0.1
 _LAST_REPORTS = 1.0
 """Seconds for the client to report what it dropped."""
 _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
-
-
-def _worth_telling(record: logging.LogRecord) -> bool:
-    """Drop the client's warning that the gapless guarantee is experimental: the relay checks each report itself."""
-    return "enable.gapless.guarantee is experimental" not in record.getMessage()
-
-
-_CLIENT_LOG = logging.getLogger("packhorse.relay.librdkafka")
-_CLIENT_LOG.addFilter(_worth_telling)
-
-
-def _heard(error: KafkaError) -> None:
-    """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
 
 
 def _unled(topic: Topic, rows: Sequence[Row]) -> list[Fault]:
@@ -96,11 +83,7 @@ class KafkaBroker:
         self._make()
 
     def _make(self) -> None:
-        properties = {**self._properties, "batch.size": self._batch, "error_cb": _heard}
-        try:
-            self._producer = Producer(properties, logger=_CLIENT_LOG)
-        except KafkaException as error:
-            raise SettingsError(f"kafka_properties: {error.args[0].str()}") from error
+        self._producer = clients.producer({**self._properties, "batch.size": self._batch})
         self._transactions = None if self._fence is None else Transactions(self._producer, self._clock)
 
     def missing(self, topics: Iterable[str]) -> list[str]:

@@ -10,10 +10,14 @@ OURS: Mapping[str, Property] = {
     "max.in.flight.requests.per.connection": 5,
     "enable.gapless.guarantee": True,
     "message.timeout.ms": 0,
+    "retries": 2_147_483_647,
     "partitioner": "murmur2_random",
     "delivery.report.only.error": True,
 }
 """What order and "nothing lost" rest on; nobody may set them otherwise."""
+
+RESERVED = frozenset({"transactional.id", "transaction.timeout.ms"})
+"""What the setting `fenced` is for."""
 
 BATCH_BYTES = 1_000_000
 """Size of a request's batch, at most; less when a topic takes less: the broker refuses whole batches."""
@@ -32,6 +36,11 @@ DEFAULTS: Mapping[str, Property] = {
 
 TRANSACTION_SECONDS = 10.0
 """A transaction left open by a relay that is gone hides later records from readers of committed ones for this long, at most."""
+
+
+def fence_name(namespace: str, schema: str, shard: int) -> str:
+    """Return the name that the owner of a shard sends under; its releases of holds have one of their own."""
+    return f"{namespace}.relay.{schema}.{shard}"
 
 
 def fencing(transactional_id: str) -> dict[str, Property]:

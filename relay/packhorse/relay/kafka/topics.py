@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported at run time
     AclOperation,
-    AdminClient,
     ConfigResource,
     ResourceType,
 )
 
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
+from packhorse.relay.kafka import clients
 from packhorse.relay.refusals import FORBIDDEN, Blame, Refusal, judged
 
 _ASK_WITHIN = 5.0
@@ -61,8 +61,8 @@ class Topics:
     """Ask about topics, through a client apart from the one that sends."""
 
     def __init__(self, properties: Mapping[str, Property]) -> None:
-        # What it fails at is raised; its own log would repeat that on the terminal.
-        self._admin = AdminClient({"log_level": 0, **properties})
+        """Make the client, with *properties*."""
+        self._admin = clients.admin(properties)
 
     def missing(self, topics: Iterable[str]) -> list[str]:
         """

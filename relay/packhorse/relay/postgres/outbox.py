@@ -8,10 +8,12 @@ import psycopg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import sql
+from packhorse.relay.commands import Save
 from packhorse.relay.errors import StatementFailed
+from packhorse.relay.holds import Hold, Leg, Scope
 from packhorse.relay.identity.facts import Facts, Memory
 from packhorse.relay.identity.judge import Verdict
-from packhorse.relay.identity.postgres import Judge
+from packhorse.relay.identity.look import Judge
 from packhorse.relay.model import (
     AGGREGATEID,
     AGGREGATETYPE,
@@ -23,8 +25,10 @@ from packhorse.relay.model import (
     Position,
     Row,
 )
-from packhorse.relay.ports import Ownership
+from packhorse.relay.ports import Orders, Ownership
+from packhorse.relay.postgres import holds
 from packhorse.relay.postgres.connection import Reach, connect, translated
+from packhorse.relay.postgres.holds import HeldRows
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Payload bytes in one fetch, about: what keeps memory bounded when messages are large."""
@@ -46,34 +50,46 @@ class _Cycle:
     late: tuple[str, ...]
 
 
+_STATEMENTS = (
+    "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "SAVE_HOLDS",
+    "HOLDS", "ORDERS", "HELD", "TOP", "RECORD_MODE", "RECORD_TROUBLE", "RELEASE", "READY", "SUBJECTS", "LAG",
+)  # fmt: skip
+
+
 class PostgresOutbox:
     """Be the port `Outbox`; one thread at a time."""
 
-    def __init__(self, url: str, schema: str, *, batch_rows: int, reach: Reach | None = None) -> None:
+    def __init__(
+        self, url: str, schema: str, *, batch_rows: int, shard: int = 0, reach: Reach | None = None
+    ) -> None:
         self._url = url
         self._reach = reach or Reach()
         self._schema = schema
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._cycle: _Cycle | None = None
-        self._judge = Judge(schema, 0)
+        self._shard = shard
+        self._judge = Judge(schema, shard)
         self._memory: Memory | None = None
         self._large = False
+        self._limit = batch_rows
+        self._sql: dict[str, str] = {}
+        self._write_down(shards=1)
+        self._held_rows = HeldRows(self._rows)
+
+    def _write_down(self, *, shards: int) -> None:
+        """Put the statements together; which rows are this shard's is part of them."""
+        self._shards = shards
         names = {
-            "schema": schema,
-            "limit": batch_rows,
-            "over": batch_rows + 1,
+            "schema": self._schema,
+            "limit": self._limit,
+            "over": self._limit + 1,
             "inline": INLINE_BYTES,
             "chunk": _CHUNK,
             "count": LAG_COUNTED,
+            "shard": self._shard,
+            "mine": sql.MINE.format(shards=shards, shard=self._shard) if shards > 1 else "",
         }
-        self._sql = {
-            name: getattr(sql, name).format(**names)
-            for name in (
-                "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "RECORD_TROUBLE",
-                "RELEASE", "READY", "SUBJECTS", "LAG",
-            )
-        }  # fmt: skip
-        self._limit = batch_rows
+        self._sql = {name: getattr(sql, name).format(**names) for name in _STATEMENTS}
 
     def check_ready(self) -> None:
         """
@@ -124,15 +140,31 @@ class PostgresOutbox:
 
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
         self._cycle = None
+        self._held_rows.forget()
         self._open()
         facts, verdict = self._judged()
         rows = self._rows("OWN", token=token, owner=owner, lease=lease, incarnation=facts.here)
         if not rows:
             return None
-        horizon, target, progress, epoch, trouble = rows[0]
+        horizon, target, progress, epoch, trouble, orders, finish, mode, shards = rows[0]
+        if shards != self._shards:
+            self._write_down(shards=shards)
         position = Position(horizon=horizon, target=target, progress=progress if target else 0)
         self._memory = Memory(epoch=epoch, published=facts.published)
-        return Ownership(position=position, epoch=epoch, trouble=trouble, verdict=verdict)
+        return Ownership(
+            position=position, epoch=epoch, trouble=trouble, verdict=verdict, holds=self._holds(), orders=orders,
+            finish=finish, mode=mode,
+        )  # fmt: skip
+
+    def _holds(self) -> tuple[Hold, ...]:
+        return tuple(holds.read(row) for row in self._rows("HOLDS"))
+
+    def orders(self) -> Orders:
+        orders, finish = self._rows("ORDERS")[0]
+        return Orders(holds=self._holds(), orders=orders, finish=finish)
+
+    def fetch_held(self, scope: Scope, leg: Leg, limit: int) -> Batch:
+        return self._filled(self._held_rows.fetch(scope, leg, limit))
 
     def fetch(self, position: Position, limit: int) -> Batch:
         assert limit == self._limit, "the limit is part of the prepared statements"
@@ -180,7 +212,9 @@ class PostgresOutbox:
             if n < cut:
                 row = rows[n]
                 rows[n] = (*row[:PAYLOAD], payloads[row[SEQ]], *row[PAYLOAD + 1 :])
-        return replace(batch, rows=rows, complete=batch.complete and cut == len(batch.rows))
+        if cut == len(batch.rows):
+            return replace(batch, rows=rows)
+        return replace(batch, rows=rows, complete=False, reach=0)
 
     def _look_over(self, horizon: str, target: str) -> _Cycle:
         """Find where a large cycle begins, so that no fetch walks through what is published already."""
@@ -203,14 +237,21 @@ class PostgresOutbox:
     def flush_log(self) -> None:
         self._rows("FLUSH_LOG")
 
-    def save(self, token: UUID, old: Position, new: Position, rows: int) -> bool:
-        saved = self._changed(
-            "SAVE", token=token, rows=rows, horizon=new.horizon, target=new.target, progress=new.progress,
-            old_horizon=old.horizon, old_target=old.target, old_progress=old.progress,
-        )  # fmt: skip
+    def save(self, token: UUID, save: Save) -> bool:
+        values: dict[str, object] = {
+            "token": token, "rows": save.rows, "horizon": save.new.horizon, "target": save.new.target, "progress": save.new.progress,
+            "old_horizon": save.old.horizon, "old_target": save.old.target, "old_progress": save.old.progress,
+        }  # fmt: skip
+        if save.holds:
+            saved = bool(self._rows("SAVE_HOLDS", **values, **holds.written(save.holds))[0][0])
+        else:
+            saved = self._changed("SAVE", **values)
         if saved and self._memory is not None:
-            self._memory = replace(self._memory, published=self._memory.published + rows)
+            self._memory = replace(self._memory, published=self._memory.published + save.rows)
         return saved
+
+    def record_mode(self, token: UUID, mode: str, cause: str) -> bool:
+        return self._changed("RECORD_MODE", token=token, mode=mode, cause=cause)
 
     def record_trouble(self, token: UUID, text: str | None) -> bool:
         return self._changed("RECORD_TROUBLE", token=token, text=text)

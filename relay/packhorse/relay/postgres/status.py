@@ -19,7 +19,7 @@ def read_status(
         DatabaseUnavailable: No connection, or no answer.
     """
     with connect(url, Reach()) as connection, translated(connection):
-        status = sql.STATUS.format(schema=schema)
+        status = sql.STATUS.format(schema=schema, shard=0)
         first = connection.execute(status).fetchone()
         if pause is not None:
             pause(sample)
@@ -30,7 +30,7 @@ def read_status(
             row
         )
         position = {"horizon": horizon, "target": target, "progress": progress}
-        lag = connection.execute(sql.LAG.format(schema=schema, count=COUNTED), position).fetchone()
+        lag = connection.execute(sql.LAG.format(schema=schema, count=COUNTED, mine=""), position).fetchone()
     assert lag is not None
     seconds = at - first[-1]
     return RelayStatus(

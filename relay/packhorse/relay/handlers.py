@@ -1,0 +1,10 @@
+"""What takes an event in: a function from the state and the event to the state."""
+
+from collections.abc import Callable
+from typing import Any
+
+from packhorse.relay.moment import Moment
+from packhorse.relay.state import State
+
+Handler = Callable[[State, Any, Moment], State]
+Handlers = dict[type[Any], Handler]

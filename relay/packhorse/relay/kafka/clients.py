@@ -1,0 +1,54 @@
+"""Make clients of confluent-kafka, so that a wrong property is named and nothing is written to the terminal."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from packhorse.core.errors import SettingsError
+from packhorse.core.kafka_properties import Property
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Drop the client's warning that the gapless guarantee is experimental: the relay checks each report itself."""
+    return "enable.gapless.guarantee is experimental" not in record.getMessage()
+
+
+Made = TypeVar("Made")
+_CLIENT_LOG = logging.getLogger("packhorse.relay.librdkafka")
+_CLIENT_LOG.addFilter(_worth_telling)
+
+
+def _heard(error: KafkaError) -> None:
+    """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
+
+
+def producer(properties: Mapping[str, Property]) -> Producer:
+    """
+    Return a client that sends.
+
+    Raises:
+        SettingsError: A property is unknown or its value is not allowed; names it.
+    """
+    return _made(lambda: Producer({**properties, "error_cb": _heard}, logger=_CLIENT_LOG))
+
+
+def admin(properties: Mapping[str, Property]) -> AdminClient:
+    """
+    Return a client that asks; what it fails at is raised, its own log would repeat that on the terminal.
+
+    Raises:
+        SettingsError: As in `producer`.
+    """
+    return _made(lambda: AdminClient({"log_level": 0, **properties}))
+
+
+def _made(make: Callable[[], Made]) -> Made:
+    try:
+        return make()
+    except KafkaException as error:
+        raise SettingsError(f"kafka_properties: {error.args[0].str()}") from error
+    except (AttributeError, TypeError, ValueError) as error:
+        raise SettingsError(f"kafka_properties: {error}") from error

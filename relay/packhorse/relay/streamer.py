@@ -1,0 +1,68 @@
+"""The relay's hands for the stream."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from packhorse.core import logs
+from packhorse.relay import commands as c
+from packhorse.relay import events as e
+from packhorse.relay.stream import Stream, StreamUnavailable
+
+_log = logs.logger("relay")
+
+
+class Streamer:
+    """Run the commands of the stream."""
+
+    def __init__(self, stream: Stream, *, limit: int) -> None:
+        self._stream = stream
+        self._limit = limit
+        self._running = False
+        do: dict[type[Any], Callable[[Any], e.Event]] = {
+            c.PrepareSlot: lambda _: e.SlotReady(self._stream.prepare()),
+            c.StartStream: self._start,
+            c.ReadStream: self._read,
+            c.MarkHorizon: lambda _: e.Marked(*self._stream.mark()),
+            c.LookAtSlot: lambda _: e.SlotSeen(self._stream.held()),
+            c.StopStream: self._stop,
+        }
+        self.do = {kind: partial(self._guarded, hand) for kind, hand in do.items()}
+
+    def tend(self) -> None:
+        """Keep the stream alive while the loop is busy elsewhere; what fails here shows at the next read."""
+        if self._running:
+            try:
+                self._stream.tend()
+            except StreamUnavailable as error:
+                _log.warning("the stream broke", cause=error.cause, reason=str(error))
+
+    def _guarded(self, hand: Callable[[Any], e.Event], command: Any) -> e.Event:
+        try:
+            return hand(command)
+        except StreamUnavailable as error:
+            _log.warning("the stream is not to be had", cause=error.cause, reason=str(error))
+            return e.StreamFailed(error.cause, str(error))
+
+    def _start(self, command: c.StartStream) -> e.Event:
+        self._stream.start(command.horizon, command.at)
+        self._running = True
+        return e.StreamStarted()
+
+    def _read(self, command: c.ReadStream) -> e.Event:
+        return e.Streamed(
+            self._stream.read(
+                command.patience, limit=self._limit, confirmed=command.confirmed, ask=command.ask
+            )
+        )
+
+    def _stop(self, command: c.StopStream) -> e.Event:
+        self._running = False
+        self._stream.stop()
+        if command.drop:
+            try:
+                self._stream.drop()
+                _log.error("the slot is given up")
+            except StreamUnavailable as error:
+                _log.warning("the slot could not be given up", reason=str(error))
+        return e.StreamStopped()
