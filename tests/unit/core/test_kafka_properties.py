@@ -38,10 +38,17 @@ def test_a_property_of_ours_may_be_repeated_with_the_value_it_has() -> None:
 @pytest.mark.case("P-03", "R-09")
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("enable.auto.commit", True), ("enable.auto.commit", "true"), ("bootstrap.servers", "other")],
+    [
+        ("enable.auto.commit", True),
+        ("enable.auto.commit", "true"),
+        ("bootstrap.servers", "other"),
+        ("auto.commit.enable", True),
+        ("topic.auto.commit.enable", True),
+        ("metadata.broker.list", "other"),
+    ],
 )
 def test_a_property_that_breaks_a_promise_is_refused_by_name(name: str, value: str | bool) -> None:
-    """Fails when ours are merged under the user's, or silently over them."""
+    """Fails when ours are merged under the user's, or silently over them, or a second name of the same property slips through."""
     with pytest.raises(SettingsError, match=name):
         merged(
             {name: value},
@@ -57,3 +64,26 @@ def test_a_password_among_the_properties_is_refused_and_not_shown() -> None:
         merged({"sasl.password": "hunter2"}, {}, bootstrap_servers="b", sasl_password=None, part="relay")
 
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.case("R-09")
+def test_a_property_that_the_part_sets_by_itself_is_refused_whatever_its_value() -> None:
+    with pytest.raises(
+        SettingsError, match=r"transactional\.id=mine; the relay sets transactional\.id by itself"
+    ):
+        merged(
+            {"transactional.id": "mine"},
+            {},
+            bootstrap_servers="b",
+            sasl_password=None,
+            part="relay",
+            reserved={"transactional.id"},
+        )
+
+
+def test_names_that_only_look_like_a_topics_property_stay() -> None:
+    user = {"topic.metadata.refresh.interval.ms": 5_000, "topic.compression.type": "zstd"}
+    assert merged(user, {}, bootstrap_servers="b", sasl_password=None, part="relay") == {
+        **user,
+        "bootstrap.servers": "b",
+    }

@@ -196,10 +196,18 @@ def test_a_keeper_that_dies_halts_the_broker_and_says_so_to_the_relay() -> None:
         ("partitioner", "random"),
         ("enable.gapless.guarantee", "false"),
         ("delivery.report.only.error", "false"),
+        ("retries", "3"),
+        ("max.in.flight", "100"),
+        ("request.required.acks", "1"),
+        ("topic.acks", "1"),
+        ("delivery.timeout.ms", "1000"),
+        ("message.send.max.retries", "3"),
+        ("transactional.id", "mine"),
+        ("transaction.timeout.ms", "900000"),
     ],
 )
 def test_client_settings_that_would_break_order_are_refused_by_name(name: str, value: str) -> None:
-    """Fails when the property is missing from kafka.OURS."""
+    """Fails when the property is missing from OURS or RESERVED, or the client's second name for it from ALIASES."""
     settings = RelaySettings.load({**GIVEN, "kafka_properties": {name: value}}, environ={})
     with pytest.raises(SettingsError, match=name):
         kafka_properties(settings)
