@@ -32,6 +32,8 @@ from packhorse.local.show import TerminalProgress
 CONNECT_VERSION, DEBEZIUM_VERSION = "4.3.0", "3.6.1"
 WHAT = f"Kafka Connect {CONNECT_VERSION} and Debezium {DEBEZIUM_VERSION}"
 PASSWORD_VARIABLE = "PACKHORSE_CONNECT_PASSWORD"
+PASSWORD = "read-the-outbox"
+"""The password of the connectors' roles; it stands in the environment of Connect alone."""
 _MEMORY = ("-Xms64m", "-Xmx512m", "-XX:MaxMetaspaceSize=192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _UP_WITHIN = 60.0
 _ASK_WITHIN = 90.0  # Connect validates a configuration, with a connection to the database, before it answers
@@ -62,7 +64,7 @@ class Connect:
         """Create the connector, or change it."""
         self._ask("PUT", f"/connectors/{name}/config", dict(config))
 
-    def await_streaming(self, name: str, *, timeout: float = 60) -> None:
+    def await_running(self, name: str, *, timeout: float = 60) -> None:
         """Wait until the connector's task runs; its own trouble ends the wait with the trace."""
         eventually(lambda: self._runs(name), what=f"connector {name} runs", timeout=timeout)
 
@@ -122,11 +124,11 @@ class Connect:
 
 
 @contextmanager
-def running_connect(folder: Path, *, bootstrap: str, password: str = "") -> Iterator[Connect]:
+def running_connect(folder: Path, *, bootstrap: str) -> Iterator[Connect]:
     """
     Run Kafka Connect until the block ends; it ends with this process, however that ends.
 
-    *password* stands in its environment alone, where connectors read it as `${env:PACKHORSE_CONNECT_PASSWORD}`.
+    Connectors find the password of their role as `${env:PACKHORSE_CONNECT_PASSWORD}`.
     """
     jars = fetch_connect()
     port, log = _free_port(), folder / "connect.log"
@@ -134,7 +136,7 @@ def running_connect(folder: Path, *, bootstrap: str, password: str = "") -> Iter
     (folder / "log4j2.properties").write_text(LOGGING)
     launcher = Launcher(folder / "guard.log")
     try:
-        pid = launcher.start(_command(folder, jars, log, password))
+        pid = launcher.start(_command(folder, jars, log))
         connect = Connect(port, log)
 
         def up() -> bool:
@@ -148,7 +150,7 @@ def running_connect(folder: Path, *, bootstrap: str, password: str = "") -> Iter
         launcher.end()
 
 
-def _command(folder: Path, jars: list[Path], log: Path, password: str) -> Command:
+def _command(folder: Path, jars: list[Path], log: Path) -> Command:
     options = (
         *_MEMORY,
         "-Djava.net.preferIPv4Stack=true",
@@ -157,8 +159,15 @@ def _command(folder: Path, jars: list[Path], log: Path, password: str) -> Comman
     main = "org.apache.kafka.connect.cli.ConnectStandalone"
     class_path = ":".join(str(jar) for jar in jars)
     return Command(
-        argv=(str(find_java(os.environ)), *options, "-cp", class_path, main, str(folder / "worker.properties")),
-        env={"LANG": "C.UTF-8", PASSWORD_VARIABLE: password},
+        argv=(
+            str(find_java(os.environ)),
+            *options,
+            "-cp",
+            class_path,
+            main,
+            str(folder / "worker.properties"),
+        ),
+        env={"LANG": "C.UTF-8", PASSWORD_VARIABLE: PASSWORD},
         cwd=folder,
         log=log,
         stop=signal.SIGTERM,

@@ -12,6 +12,7 @@ private_kafka       A broker to hurt: kill, stop, start, pause, resume, and `.pr
                     `.bootstrap` is for the code under test and goes through the proxy, `.direct_bootstrap` around it.
 private_database    A Postgres to hurt, the same way: `.url` (a fresh database with the tables, through the proxy) and
                     `.direct_url`.
+connect             Kafka Connect with the real Debezium connector (tests/support/connect.py), on the session's broker.
 
 The private servers start once in a session and are put right again before and after each test that uses them, so
 use unique topics on them too. Killing and starting takes about 0.3 s for Postgres and 4 s for Kafka.
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
+from tests.support.connect import Connect, fetch_connect, running_connect
 from tests.support.databases import fresh_database, make_tables, unique_name
 from tests.support.pgbouncer import NoPgBouncer, Pooler, find_pgbouncer, pgbouncer
 from tests.support.stack import (
@@ -31,6 +33,7 @@ from tests.support.stack import (
     private_broker,
     private_database_server,
     real_stack,
+    temporary_folder,
     wants_local_stack,
 )
 
@@ -44,10 +47,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
         return
     asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if asked & _ALWAYS_LOCAL or ("stack" in asked and wants_local_stack()):
-        capture = session.config.pluginmanager.getplugin("capturemanager")
-        with capture.global_and_fixture_disabled() if capture else nullcontext():
+    local = asked & _ALWAYS_LOCAL or ("stack" in asked and wants_local_stack())
+    capture = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        if local:
             fetch_downloads()
+        if "connect" in asked:
+            fetch_connect()
 
 
 @pytest.fixture(scope="session")
@@ -134,3 +140,10 @@ def private_database(
         server.database = url.rpartition("/")[2]
         yield server
         server.heal()
+
+
+@pytest.fixture(scope="session")
+def connect(stack: Endpoints) -> Iterator[Connect]:
+    """Provide Kafka Connect with the real Debezium connector, on the session's broker."""
+    with temporary_folder() as folder, running_connect(folder, bootstrap=stack.kafka_bootstrap) as running:
+        yield running

@@ -1,0 +1,197 @@
+"""One outbox, several carriers: the real Debezium connector and our relay put the same bytes on the topics."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+from tests.support.connect import Connect
+from tests.support.databases import unique_name
+from tests.support.debezium import Carrier, carrier
+from tests.support.relay import Relays, Writer, insert
+from tests.support.topics import Record, first_arrivals, make_topic, records, wait_for
+from tests.support.wait import eventually
+
+from packhorse.local.settings import Endpoints
+
+MODES = ("polling",)
+"""How our relay reads; each is compared with Debezium, and each is moved to and from."""
+PARTITIONS = 6
+AT = datetime(2024, 2, 29, 23, 59, 59, 999_999)  # noqa: DTZ001 the column has no zone
+"""Its microseconds must be cut to milliseconds, not rounded."""
+
+
+@pytest.fixture
+def topic(stack: Endpoints, topic_prefix: str) -> str:
+    name = f"{topic_prefix}.orders"
+    make_topic(stack.kafka_bootstrap, name, partitions=PARTITIONS)
+    return name
+
+
+@pytest.fixture
+def elsewhere(stack: Endpoints) -> str:
+    """Provide a namespace for the connector, so that each carrier has a topic of its own."""
+    name = unique_name("d")
+    make_topic(stack.kafka_bootstrap, f"{name}.orders", partitions=PARTITIONS)
+    return name
+
+
+@pytest.fixture
+def debezium(connect: Connect, stack: Endpoints, database: str, elsewhere: str) -> Iterator[Carrier]:
+    """Provide the connector, without a slot yet."""
+    with carrier(connect, url=database, bootstrap=stack.kafka_bootstrap, namespace=elsewhere) as made:
+        yield made
+
+
+def odd_rows() -> Iterator[dict[str, Any]]:
+    """Yield rows of every shape: keys, payloads and headers that are there, empty, absent or odd."""
+    full = {
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "tracestate": "a=1,b=2",
+        "correlation_id": "ü €",
+        "causation_id": "\U0001f40e",
+        "origin": "'quoted' \"twice\"",
+        "actor": "",
+        "tenant": "a\nb\\n\tc",
+        "expires_at": "2031-01-01T00:00:00Z",
+        "headers": Jsonb({"b": "2", "a": 'ü"\n', "long": "x" * 5_000}),
+    }
+    yield {"key": "all", "payload": bytes(range(256)), **full}
+    yield {"key": "none", "payload": b"\x00"}
+    yield {"key": "gone", "payload": None}
+    yield {"key": "gone", "payload": None, **full}
+    yield {"key": "empty", "payload": b""}
+    yield {"key": "", "payload": b"empty key"}
+    yield {"key": "schlüssel \U0001f40e", "payload": b"x", "headers": Jsonb({})}
+    yield {"key": "true", "payload": b"true", "tenant": "null", "actor": "1", "origin": "{}"}
+    yield {"key": "large", "payload": Random(1).randbytes(900 * 1024)}
+    for name, value in full.items():
+        yield {"key": name, "payload": b"one", name: value}
+    draw = Random(2)
+    for _ in range(300):
+        text = "".join(
+            chr(draw.choice((draw.randint(32, 126), draw.randint(0xA0, 0x2FFF)))) for _ in range(12)
+        )
+        yield {"key": text[: draw.randint(1, 12)], "payload": draw.randbytes(draw.randint(0, 40))}
+    for number in range(20):
+        yield {"key": "same", "payload": b"%d" % number}
+
+
+def write(connection: psycopg.Connection[Any]) -> int:
+    """Write the odd rows, several to a transaction, and what else a relay leaves in the log; return how many."""
+    count = 0
+    for row in [*odd_rows(), *({"key": None, "payload": b"%d" % number} for number in range(5))]:
+        insert(connection, row.pop("key"), created_at=AT + timedelta(microseconds=count * 700), **row)
+        count += 1
+        if count % 50 == 0:
+            connection.execute("SELECT pg_logical_emit_message(true, 'packhorse', 'flush')")
+            connection.commit()
+    connection.commit()
+    return count
+
+
+def compared(found: list[Record], *, nulls: bool) -> list[tuple[Any, ...]]:
+    """Return what must be equal, in the order of each partition; without a key, the partition is any."""
+    keyed = [record for record in found if record.key is not None]
+    others = sorted((record for record in found if record.key is None), key=lambda record: record.id)
+    return [
+        (
+            None if record.key is None else record.partition,
+            record.key,
+            record.value,
+            tuple(header for header in record.headers if nulls or header[1] is not None),
+            record.timestamp,
+        )
+        for record in [*keyed, *others]
+    ]
+
+
+@pytest.mark.case("C-09", "B-07", "B-03")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("nulls", [True, False], ids=["as the router", "absent ones left out"])
+def test_the_relay_and_debezium_send_the_same_bytes(
+    debezium: Carrier, group: Relays, database: str, stack: Endpoints, topic: str, mode: str, nulls: bool
+) -> None:
+    """
+    Fails when a header, its place or its bytes change in either; when the partitioner is another; when the timestamp is
+    rounded; and when the connector is not told to leave the relay's own log messages alone: its task would end.
+    """
+    debezium.prepare()
+    debezium.start()
+    group.start(null_headers=nulls, mode=mode)
+    with psycopg.connect(database) as connection:
+        count = write(connection)
+    ours = wait_for(stack.kafka_bootstrap, topic, count)
+    theirs = wait_for(stack.kafka_bootstrap, f"{debezium.namespace}.orders", count)
+    assert compared(ours, nulls=True) == compared(theirs, nulls=nulls)
+    assert len(ours) == len(theirs) == count
+    assert {record.partition for record in ours} == set(range(PARTITIONS))
+    assert any(value is None for record in theirs for _, value in record.headers)
+
+
+@pytest.mark.case("C-09", "C-04")
+@pytest.mark.parametrize("mode", MODES)
+def test_moves_to_debezium_and_back_leave_no_gap(
+    debezium: Carrier, group: Relays, database: str, stack: Endpoints, elsewhere: str, mode: str
+) -> None:
+    """
+    Writers run all the time. Fails when the connector may start before the relay has published what is older than its
+    slot, when the slot is made after the fence, and when the horizon does not follow the connector.
+    """
+    topic = f"{elsewhere}.orders"
+    group.environment["PACKHORSE_NAMESPACE"] = elsewhere
+    bootstrap = stack.kafka_bootstrap
+    writer = Writer(database)
+    writer.prepare()
+    with writer.running():
+        eventually(lambda: writer.count > 100, what="writers wrote")
+        debezium.prepare()
+        early = debezium.packhorse("debezium-ready")
+        assert early.code == 1
+        assert "rows older than the slot are not published" in early.out
+        relay = group.start(mode=mode)
+        eventually(lambda: debezium.packhorse("debezium-ready").code == 0, what="what is older is published")
+        debezium.start()
+        by_debezium(bootstrap, topic, more_than=0)
+        assert "a relay runs" in debezium.packhorse("debezium-horizon").err
+        assert relay.stop() == 0
+
+        sent = set(ids_of_ours(bootstrap, topic))
+        before = len(by_debezium(bootstrap, topic, more_than=0))
+        settled = {record.id for record in by_debezium(bootstrap, topic, more_than=before + 200)} - sent
+        moved = debezium.packhorse("debezium-horizon")
+        assert moved.code == 0, moved.err
+
+        back = group.start(mode=mode)
+        eventually(lambda: set(ids_of_ours(bootstrap, topic)) - sent, what="the relay sends again")
+        debezium.stop()
+        count = writer.count
+        eventually(lambda: writer.count > count + 100, what="writers wrote on")
+    found = wait_for(bootstrap, topic, writer.count)
+    assert first_arrivals(found) == writer.committed
+    ours = [record.id for record in found if not by_router(record)]
+    assert not settled.intersection(ours), "the relay began where it had stopped, not where the connector was"
+    assert back.stop() == 0
+
+
+def by_router(record: Record) -> bool:
+    """Tell whether the connector sent it: it alone sends absent headers as null."""
+    return any(value is None for _, value in record.headers)
+
+
+def by_debezium(bootstrap: str, topic: str, *, more_than: int) -> list[Record]:
+    """Wait until the connector has sent more than so many; return what it has."""
+
+    def sent() -> list[Record]:
+        found = [record for record in records(bootstrap, topic) if by_router(record)]
+        return found if len(found) > more_than else []
+
+    return eventually(sent, what=f"the connector has sent more than {more_than}", timeout=30)
+
+
+def ids_of_ours(bootstrap: str, topic: str) -> list[str]:
+    """Return the ids of what our relay has sent."""
+    return [record.id for record in records(bootstrap, topic) if not by_router(record)]
