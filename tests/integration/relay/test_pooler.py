@@ -20,6 +20,7 @@ from tests.support.wait import eventually
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.local.settings import Endpoints
 from packhorse.producer import Outbox
+from packhorse.relay.commands import Save
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.model import Position
 from packhorse.relay.postgres.connection import Reach, connect
@@ -148,6 +149,11 @@ def test_time_outs_hold_through_the_pooler_and_the_connection_goes_on(pooled: st
         with connection.transaction():
             connection.execute("UPDATE packhorse.relay SET trouble = 'x'")
             assert connection.execute("SELECT trouble FROM packhorse.relay").fetchone() == ("x",)
+        for _ in range(2):
+            with connection.transaction():
+                assert connection.execute("SHOW lock_timeout").fetchone() == ("500ms",)
+                connection.execute("SELECT set_config('lock_timeout', '7ms', true)")
+                assert connection.execute("SHOW lock_timeout").fetchone() == ("7ms",), "its own stays"
 
 
 def _kill_the_server(server: PrivateDatabase) -> None:
@@ -186,18 +192,18 @@ def test_what_was_read_before_the_server_ended_is_void_though_the_pooler_hides_t
         )
         owned = outbox.own(TOKEN, "tests", 600.0)
         assert owned is not None
-        assert lease.renew(TOKEN, 600.0) not in (None, False)
+        assert lease.renew(TOKEN, 600.0) is not None
         target = outbox.fetch(owned.position, 500).target
         end(private_database)
         with pytest.raises(DatabaseUnavailable, match="another server answers"):
-            outbox.save(TOKEN, owned.position, Position(horizon=target), 0)
+            outbox.save(TOKEN, Save(owned.position, Position(horizon=target), 0))
         again = outbox.own(TOKEN, "tests", 600.0)
         assert again is not None
         assert again.position == owned.position, "nothing was saved"
         assert again.epoch == owned.epoch
         with pytest.raises(DatabaseUnavailable):
             lease.renew(TOKEN, 600.0)
-        assert lease.renew(TOKEN, 600.0) not in (None, False)
+        assert lease.renew(TOKEN, 600.0) is not None
         outbox.close()
         lease.close()
 

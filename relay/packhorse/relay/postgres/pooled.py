@@ -52,8 +52,16 @@ class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
         self.prepare_threshold = NAMED_FROM if renames else None
         self.renames = renames
         self.uses: Counter[str] = Counter()
+        self.led = False
         self._mode = self.pipeline()
         self.flow = self._mode.__enter__()
+
+    @contextlib.contextmanager
+    def transaction(self, *arguments: Any, **named: Any) -> Iterator[psycopg.Transaction]:
+        if self.info.transaction_status == TransactionStatus.IDLE:
+            self.led = False  # its first statement is led, and what it then sets for itself stays
+        with super().transaction(*arguments, **named) as block:
+            yield block
 
     def close(self) -> None:
         super().close()
@@ -141,11 +149,13 @@ class PooledCursor(psycopg.Cursor[tuple[Any, ...]]):
     ) -> None:
         failed: psycopg.Error | None = None
         try:
-            psycopg.Cursor(connection).execute(connection.preamble)
+            if not connection.led:
+                psycopg.Cursor(connection).execute(connection.preamble)
             super().execute(query, params, prepare=prepare, binary=binary)
         except psycopg.Error as error:
             failed = error
         connection.settle(failed)
+        connection.led = connection.info.transaction_status == TransactionStatus.INTRANS
 
     def _get_prepared(self, pgq: Any, prepare: bool | None = None) -> Any:
         """Answer the driver's question for a statement's name, where names are ours to choose; not asked, they go unnamed."""
