@@ -33,6 +33,7 @@ GRANT INSERT ON "{{schema}}".audit TO "{{role}}";
 OPERATOR = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
+GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
 GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark TO "{role}";
 GRANT UPDATE (orders, finish) ON "{schema}".relay TO "{role}";
 GRANT INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";

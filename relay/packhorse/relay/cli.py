@@ -7,6 +7,7 @@ import typer
 from packhorse.relay import debezium_cli
 from packhorse.relay.cdc_cli import cdc_setup
 from packhorse.relay.identity.cli import adopt
+from packhorse.relay.verify.cli import verify
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
 
 app = typer.Typer(
@@ -85,8 +86,7 @@ def status(
 
 
 app.command()(adopt)
-
-
+app.command()(verify)
 app.command("cdc-setup")(cdc_setup)
 app.command("debezium-config")(debezium_cli.config)
 app.command("debezium-ready")(debezium_cli.ready)

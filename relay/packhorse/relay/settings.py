@@ -77,3 +77,9 @@ class DebeziumSettings(DatabaseSettings, NamespaceSettings, PartSettings):
     """Say what `packhorse relay debezium-config` prints a configuration for; the database's user is the connector's."""
 
     section: ClassVar[str] = ""
+
+
+class VerifySettings(DatabaseSettings, KafkaSettings, NamespaceSettings, PartSettings):
+    """Say which outbox and which topics `packhorse relay verify` compares."""
+
+    section: ClassVar[str] = ""
