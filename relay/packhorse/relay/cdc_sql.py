@@ -40,7 +40,7 @@ SLOT = """
 SELECT s.slot_type = 'logical' AND s.plugin = 'pgoutput' AND NOT s.temporary AND NOT s.two_phase,
     s.datoid::bigint, s.active_pid, s.wal_status, s.confirmed_flush_lsn::text,
     pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn)::bigint,
-    pg_wal_lsn_diff(pg_current_wal_lsn(), s.confirmed_flush_lsn)::bigint, to_jsonb(s) ->> 'invalidation_reason'
+    pg_wal_lsn_diff(pg_current_wal_flush_lsn(), s.confirmed_flush_lsn)::bigint, to_jsonb(s) ->> 'invalidation_reason'
   FROM pg_replication_slots AS s WHERE s.slot_name = %(slot)s
 """
 """Through jsonb, because the column invalidation_reason is younger than the oldest server that we work with."""

@@ -169,7 +169,9 @@ class Slots:
                 "the relay polls first",
                 cause=Cause.SLOT_LOST,
             )
-        if lsn(confirmed) < at:
+        if (
+            lsn(confirmed) < at and lag > 0
+        ):  # nothing is to be read otherwise: a stream may begin anywhere behind
             self._move(at, lag)
 
     def _move(self, at: int, lag: int) -> None:

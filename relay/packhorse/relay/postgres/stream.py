@@ -52,7 +52,7 @@ class PostgresStream:
         self._connection: Replication | None = None
         self._decoder: Decoder | None = None
         self._process = self._generation = 0
-        self._confirmed = 0
+        self._at = self._confirmed = 0
         self._told_at = 0.0
         self._asked_at: float | None = None
 
@@ -78,12 +78,13 @@ class PostgresStream:
         self._connection, self._process = connection, connection.process
         self._decoder = Decoder(self._schema, horizon=horizon, received=at)
         self._generation = self._slots.generation
-        self._confirmed, self._asked_at = at, None
+        self._at, self._confirmed, self._asked_at = at, 0, None
         self._tell(connection, self._decoder, ask=False)
 
     def read(self, patience: float, *, limit: int, confirmed: int, ask: bool) -> StreamBatch:
         connection, decoder = self._running()
-        self._confirmed = max(self._confirmed, confirmed)
+        if confirmed > self._at:  # the position that we began at may not be on disk; what the server sent is
+            self._confirmed = max(self._confirmed, confirmed)
         try:
             if ask and self._asked_at is None:
                 decoder.word = False
