@@ -8,6 +8,7 @@ from packhorse.relay import debezium_cli
 from packhorse.relay.cdc_cli import cdc_setup
 from packhorse.relay.identity.cli import adopt
 from packhorse.relay.verify.cli import verify
+from packhorse.relay.waking_cli import notify
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
 
 app = typer.Typer(
@@ -88,6 +89,7 @@ def status(
 app.command()(adopt)
 app.command()(verify)
 app.command("cdc-setup")(cdc_setup)
+app.command()(notify)
 app.command("debezium-config")(debezium_cli.config)
 app.command("debezium-ready")(debezium_cli.ready)
 app.command("debezium-horizon")(debezium_cli.horizon)

@@ -16,11 +16,13 @@ from packhorse.relay.ports import Probe
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.lease import PostgresLease
 from packhorse.relay.postgres.outbox import PostgresOutbox
+from packhorse.relay.postgres.waking import PostgresWakes
 from packhorse.relay.records import all_headers_of, headers_of
 from packhorse.relay.retention.keeper import RetentionKeeper
 from packhorse.relay.retention.postgres import PostgresPartitions
 from packhorse.relay.settings import RelaySettings
 from packhorse.relay.shell import Relay
+from packhorse.relay.waking import WakeListener
 
 _log = logs.logger("relay")
 MEASURE = 15.0
@@ -78,6 +80,7 @@ class Composed:
             url, schema, batch_rows=settings.batch_rows, reach=Reach(answer=settings.database_timeout)
         )
         self.outbox.check_ready()
+        wakes = self._wakes(settings)
         client = partial(
             KafkaBroker, properties, namespace=settings.namespace, clock=SYSTEM_CLOCK,
             headers=all_headers_of if settings.null_headers else headers_of,
@@ -115,6 +118,20 @@ class Composed:
             telemetry=telemetry,
         )
         self.retention.start()
+        self.listener = None if wakes is None else WakeListener(wakes, wake=self.relay.wake)
+        if self.listener is not None:
+            self.listener.start()
+
+    def _wakes(self, settings: RelaySettings) -> PostgresWakes | None:
+        if not settings.listen:
+            return None
+        url = settings.replication_url or settings.database_url
+        wakes = PostgresWakes(
+            url.get_secret_value(), settings.database_schema, reach=Reach(answer=settings.database_timeout)
+        )
+        if not wakes.check():
+            _log.warning("no commit wakes the relay: run `packhorse relay notify on`; polling goes on")
+        return wakes
 
     def _halt(self) -> None:
         self.broker.halt()
@@ -140,6 +157,8 @@ class Composed:
 
     def close(self) -> None:
         """Close all; rows still on their way are dropped and go again from the table's position."""
+        if self.listener is not None:
+            self.listener.close()
         self.retention.close()
         self.pace.close()
         self.keeper.close()

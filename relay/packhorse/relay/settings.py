@@ -25,7 +25,9 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
         mode: How rows are read. `polling` needs nothing but the tables. `cdc` and `auto` stream them from a replication slot
             (see `packhorse relay cdc-setup`) for the lowest latency, and poll whenever there is no stream.
         wal_budget: Bytes of write-ahead log that the slot may hold; above it the slot is given up and rows are polled.
-        replication_url: Where to stream from, when database_url leads to a pooler: the same primary and database, directly.
+        listen: Let commits wake the relay between two polls, after `packhorse relay notify on`; at a price for every commit
+            (docs/decisions/0010-notify.md).
+        replication_url: Where to stream from and to listen, when database_url leads to a pooler: the same primary and database, directly.
         fenced: Send in transactions under a name that one relay has at a time, so that readers of committed records never see what a
             relay sends after its successor; for readers without an inbox, at a price in latency (docs/decisions/0013-fencing.md).
         null_headers: Send a null for each absent header, as Debezium's outbox event router does, instead of leaving it out.
@@ -43,6 +45,7 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
     wal_budget: Annotated[int, Field(ge=64 * 1024 * 1024)] = 4 * 1024**3
     replication_url: DatabaseUrl | None = None
     release_rate: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000
+    listen: bool = False
     fenced: bool = False
     null_headers: bool = False
 

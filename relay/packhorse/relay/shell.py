@@ -65,6 +65,7 @@ class Relay:
         self._probe = probe or NoProbe()
         self._token: UUID | None = None
         self._stop = False
+        self._woken = False
         self._ahead: tuple[Position, Pending] | None = None
         self._do: dict[type[Any], Callable[[Any], e.Event]] = {
             c.Own: self._own,
@@ -87,6 +88,11 @@ class Relay:
         self._streamer = None if stream is None else Streamer(stream, limit=policy.batch_rows)
         if self._streamer is not None:
             self._do |= self._streamer.do
+
+    def wake(self) -> None:
+        """Say that rows may have been committed; from any thread. The next poll comes at once."""
+        self._woken = True
+        self._pace.wake()
 
     def stop(self) -> None:
         """Ask for a clean stop: nothing new is taken, what was sent is confirmed and saved, the lease is given back."""
@@ -127,6 +133,9 @@ class Relay:
 
     def _news(self, state: State) -> Sequence[e.Event]:
         news: list[e.Event] = []
+        if self._woken:
+            self._woken = False  # before the poll: what is committed after it wakes again
+            news.append(e.Woken())
         if self._stop and state.stop_by is None:
             news.append(e.StopAsked())
         if state.owned:
