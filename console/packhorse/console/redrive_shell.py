@@ -10,11 +10,12 @@ import typer
 from packhorse.console.compose import service_of
 from packhorse.console.facts import Outcome
 from packhorse.console.output import at, tell, tell_json, terminal
-from packhorse.console.redrive import Order, checked_why
+from packhorse.console.redrive import Order
 from packhorse.console.render import preview_json, preview_sheet, redrive_line
 from packhorse.console.service import OperatorService
 from packhorse.console.settings import ConsoleSettings
 from packhorse.console.status import GroupStatus, Redrive
+from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import UsageError
 

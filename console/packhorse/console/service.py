@@ -7,7 +7,7 @@ from uuid import UUID
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
 from packhorse.console.pages import Filter, Page, Position, checked_limit
 from packhorse.console.ports import Payloads, Tables, Topics
-from packhorse.console.redrive import Actor, Order, Preview, checked_why, chosen, previewed
+from packhorse.console.redrive import Order, Preview, chosen, previewed
 from packhorse.console.status import (
     NOT_ASKED,
     NOT_NEEDED,
@@ -17,6 +17,7 @@ from packhorse.console.status import (
     delivery_known,
     status_of,
 )
+from packhorse.core.acts import Actor, checked_why
 from packhorse.core.naming import topic_name
 
 NO_ROW = Search(said="not searched: without an outbox row the topic, the key and the time are unknown")
