@@ -22,6 +22,7 @@ class RelayStatus:
         lag_rows: Rows committed and not published, counted up to COUNTED.
         lag_seconds: Age of the oldest of them; None without any.
         trouble, trouble_age: What is wrong, and since when.
+        server: Which database server this is, and whether it changed.
     """
 
     owner: str | None
@@ -37,6 +38,7 @@ class RelayStatus:
     lag_seconds: float | None
     trouble: str | None
     trouble_age: float | None
+    server: str = ""
 
     @property
     def healthy(self) -> bool:
@@ -65,5 +67,6 @@ class RelayStatus:
             ("waiting", f"{self.lag_rows:,}{more} rows{oldest}"),
             ("horizon", f"{self.horizon}{working}"),
             ("saved", saved),
+            ("server", self.server),
             ("trouble", trouble),
         ]

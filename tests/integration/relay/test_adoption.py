@@ -12,6 +12,7 @@ from tests.support.relay import insert
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import NotReady, OwnershipLost
 from packhorse.core.partitions import partition_of
+from packhorse.relay.commands import Save
 from packhorse.relay.identity.adoption import Adoption
 from packhorse.relay.identity.judge import Kind
 from packhorse.relay.identity.postgres import adopt
@@ -314,7 +315,7 @@ def test_another_timeline_and_a_database_that_went_back_are_said_and_change_noth
         assert first.verdict is not None
         assert first.verdict.kind is Kind.FIRST
         batch = outbox.fetch(first.position, 100)
-        assert outbox.save(token, first.position, Position(horizon=batch.target), 7)
+        assert outbox.save(token, Save(first.position, Position(horizon=batch.target), 7))
         loaded.connection.execute("UPDATE packhorse.relay SET published = published - 7")
         again = outbox.own(token, "test", 60)
         assert again is not None
@@ -346,6 +347,6 @@ def test_a_save_is_refused_on_another_server_than_the_one_that_was_judged(loaded
         assert owned is not None
         batch = outbox.fetch(owned.position, 100)
         loaded.connection.execute("UPDATE packhorse.relay SET incarnation = %s", (ELSEWHERE,))
-        assert not outbox.save(token, owned.position, Position(horizon=batch.target), 0)
+        assert not outbox.save(token, Save(owned.position, Position(horizon=batch.target), 0))
     finally:
         outbox.close()

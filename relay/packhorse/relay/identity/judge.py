@@ -12,7 +12,7 @@ after a save can't be published by it.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from packhorse.relay.identity.facts import Facts, Memory, Signs, timeline_of
+from packhorse.relay.identity.facts import Facts, Memory, Signs, system_of, timeline_of
 
 ADOPT = "`packhorse relay adopt --dry-run` shows what is to be done; docs/runbooks/database-restored.md"
 
@@ -137,4 +137,19 @@ def _went_back(facts: Facts, memory: Memory) -> str:
         f"the database went back in time: {facts.published:,} rows published in epoch {facts.epoch} by its own count, and this process "
         f"knows of {memory.published:,} in epoch {memory.epoch}. What was published after {facts.saved_at or 'that'} may be gone "
         f"from it: `packhorse relay verify --since '{facts.saved_at or 'TIME'}'` lists that; what it has is published"
+    )
+
+
+def standing(facts: Facts) -> str:
+    """Return which server this is and whether that changed, as `packhorse relay status` shows it."""
+    assert facts.here is not None
+    text = f"system {system_of(facts.here)}, timeline {timeline_of(facts.here)}"
+    if facts.before is None or facts.moved_age is None:
+        return text
+    moved = f"taken on {facts.moved_age / 3600:.1f} h ago instead of "
+    if system_of(facts.before) != system_of(facts.here):
+        return f"{text}, {moved}system {system_of(facts.before)}"
+    return (
+        f"{text}, {moved}timeline {timeline_of(facts.before)}; `packhorse relay verify` lists what was published after "
+        f"{facts.moved_saved_at or 'that'} and is gone"
     )

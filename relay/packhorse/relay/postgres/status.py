@@ -1,9 +1,14 @@
 """What `packhorse relay status` reads."""
 
 from collections.abc import Callable
+from typing import Any
 
-from packhorse.core.errors import NotReady
+import psycopg
+
+from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import sql
+from packhorse.relay.identity.judge import standing
+from packhorse.relay.identity.look import Judge
 from packhorse.relay.postgres.connection import Reach, connect, translated
 from packhorse.relay.status import COUNTED, RelayStatus
 
@@ -31,6 +36,7 @@ def read_status(
         )
         position = {"horizon": horizon, "target": target, "progress": progress}
         lag = connection.execute(sql.LAG.format(schema=schema, count=COUNTED, mine=""), position).fetchone()
+        server, refusal = _server(connection, schema)
     assert lag is not None
     seconds = at - first[-1]
     return RelayStatus(
@@ -45,6 +51,18 @@ def read_status(
         saved_age=saved_age,
         lag_rows=lag[0],
         lag_seconds=lag[1],
-        trouble=trouble,
+        trouble=refusal or trouble,
         trouble_age=age,
+        server=server,
     )
+
+
+def _server(connection: psycopg.Connection[Any], schema: str) -> tuple[str, str | None]:
+    """Return which server this is, and why a relay would not go on here."""
+    try:
+        facts, verdict = Judge(schema, 0).look(
+            lambda text, values: connection.execute(text, values).fetchall()
+        )
+    except DatabaseUnavailable as standby:
+        return str(standby), None
+    return standing(facts), verdict.refusal
