@@ -16,6 +16,8 @@ import psycopg
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CHANCE
+from packhorse.core.message import HEADER_COLUMNS
+from packhorse.relay.model import Row
 
 LEASE = 1.0
 """Seconds; the least that the settings allow, so that a killed relay's successor is soon at work."""
@@ -108,6 +110,15 @@ def relays(folder: Path, *, database: str, bootstrap: str, namespace: str) -> It
     }
     with ExitStack() as running:
         yield Relays(environment, folder, running)
+
+
+def row(
+    seq: int, key: str | None = "k", payload: bytes | None = b"x", *, kind: str = "orders", **headers: Any
+) -> Row:
+    """Return a row as the outbox gives it; *headers* are values of columns such as `tenant`."""
+    columns = {"id": str(SYSTEM_CHANCE.token()), "type": "t.T", "schema_version": "1", **headers}
+    values = [columns.get(column) for _, column in HEADER_COLUMNS]
+    return (seq, kind, key, payload, 1_700_000_000_000 + seq, *values, None)
 
 
 def insert(

@@ -76,12 +76,12 @@ class Gate:
         try:
             size = _size(row)
         except (AttributeError, ValueError, TypeError) as error:
-            return self.refused(row, error) or self._fault(row, REFUSED, "")
+            return self._unfit(row, error)
         if size > limit:
-            whose = "the topic's" if limit == topic.limit else "the relay's own"
-            return self._fault(
-                row, TOO_LARGE, f"{size} bytes with key and headers, {whose} max.message.bytes is {limit}"
+            whose = (
+                "the topic's max.message.bytes" if limit == topic.limit else "the client's message.max.bytes"
             )
+            return self._fault(row, TOO_LARGE, f"{size} bytes with key and headers, {whose} is {limit}")
         self.topics[aggregatetype] = topic
         self.sure[aggregatetype] = name, limit - _LARGEST_HEADERS
         self.smallest = min(self.smallest, limit)
@@ -90,13 +90,17 @@ class Gate:
     def refused(self, row: Row, error: Exception) -> Fault | None:
         """Return whose fault it is that the client does not take *row*; None: nobody's, the client is beyond use."""
         if not isinstance(error, KafkaException):
-            refusal = REFUSED if _headers_are_texts(row) else HEADER
-            return self._fault(row, refusal, f"the client does not take it ({type(error).__name__})")
+            return self._unfit(row, error)
         cause = error.args[0]
         refusal = judged(cause.name())
         if refusal.blame is Blame.NOBODY:
             return None
         return self._fault(row, refusal, f"{cause.name()} ({cause.str()})")
+
+    def _unfit(self, row: Row, error: Exception) -> Fault:
+        """Return the fault of a value that no record can have; the error's text may quote it."""
+        refusal = REFUSED if _headers_are_texts(row) else HEADER
+        return self._fault(row, refusal, f"the client does not take it ({type(error).__name__})")
 
     def _fault(self, row: Row, refusal: Refusal, said: str) -> Fault:
         self.sure.pop(row[AGGREGATETYPE], None)

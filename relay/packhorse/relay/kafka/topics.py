@@ -28,23 +28,24 @@ class Topic(NamedTuple):
         name: Its name.
         limit: Its max.message.bytes.
         least: Its min.insync.replicas.
-        in_sync: For each partition the number of replicas in sync; 0 where no broker leads it.
+        in_sync: For each partition the number of replicas in sync, 0 where no broker leads it, and of all replicas.
     """
 
     name: str
     limit: int
     least: int
-    in_sync: Mapping[int, int]
+    in_sync: Mapping[int, tuple[int, int]]
 
     def trouble(self, partition: int) -> str | None:
         """Say why nothing can be written to *partition*; None: nothing that the broker tells."""
         if partition not in self.in_sync:
             return f"partition {partition} is gone: the topic has {len(self.in_sync)}; release the hold once they are there again"
-        if (replicas := self.in_sync[partition]) == 0:
+        in_sync, replicas = self.in_sync[partition]
+        if not in_sync:
             return f"partition {partition} has no leader; see to the brokers that hold it: the relay goes on by itself"
-        if replicas < self.least:
+        if in_sync < min(self.least, replicas):  # a broker asks for no more replicas than there are
             return (
-                f"partition {partition} has {replicas} replicas in sync, and the topic's min.insync.replicas is {self.least}; "
+                f"partition {partition} has {in_sync} replicas in sync, and the topic's min.insync.replicas is {self.least}; "
                 "see to the brokers that hold the others: the relay goes on by itself"
             )
         return None
@@ -113,5 +114,8 @@ def _topic(name: str, described: "Future[Any]", limits: "Future[Any]") -> Topic 
         name,
         limit=int(config["max.message.bytes"].value),
         least=int(config["min.insync.replicas"].value),
-        in_sync={each.id: len(each.isr) if each.leader is not None else 0 for each in topic.partitions},
+        in_sync={
+            each.id: (len(each.isr) if each.leader is not None else 0, len(each.replicas))
+            for each in topic.partitions
+        },
     )
