@@ -16,6 +16,8 @@ from packhorse.relay.ports import Probe
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.lease import PostgresLease
 from packhorse.relay.postgres.outbox import PostgresOutbox
+from packhorse.relay.postgres.slots import left_slots
+from packhorse.relay.postgres.stream import PostgresStream
 from packhorse.relay.postgres.waking import PostgresWakes
 from packhorse.relay.records import all_headers_of, headers_of
 from packhorse.relay.retention.keeper import RetentionKeeper
@@ -56,6 +58,8 @@ def policy(settings: RelaySettings, *, measured: bool) -> Policy:
         silence=settings.silence,
         stop_within=settings.stop_within,
         release_rate=settings.release_rate,
+        mode=settings.mode,
+        slot_budget=settings.wal_budget,
         measure=MEASURE if measured else 0.0,
     )
 
@@ -94,6 +98,7 @@ class Composed:
             clock=SYSTEM_CLOCK,
             halt=self._halt,
         )
+        self.stream = self._stream(settings)
         self.pace = ThreadPace()
         self.relay = Relay(
             outbox=self.outbox,
@@ -108,6 +113,7 @@ class Composed:
             telemetry=telemetry,
             probe=probe,
             second=partial(client, fence=None if fence is None else f"{fence}.release"),
+            stream=self.stream,
         )
         self.retention = RetentionKeeper(
             PostgresPartitions(url, schema),
@@ -121,6 +127,27 @@ class Composed:
         self.listener = None if wakes is None else WakeListener(wakes, wake=self.relay.wake)
         if self.listener is not None:
             self.listener.start()
+
+    def _stream(self, settings: RelaySettings) -> PostgresStream | None:
+        """Return the stream that the mode asks for; name slots that nobody reads, for each of them keeps log on the disk."""
+        database_url = settings.database_url.get_secret_value()
+        url = (
+            database_url if settings.replication_url is None else settings.replication_url.get_secret_value()
+        )
+        reach = Reach(answer=settings.database_timeout)
+        polls = settings.mode == "polling"
+        for slot in left_slots(url, settings.database_schema, reach=reach, ours_too=polls):
+            _log.error(
+                "nobody reads a replication slot of ours, and the database keeps log for it; "
+                "`packhorse relay cdc-setup --drop-slot` gives it up",
+                slot=slot.name,
+                held_bytes=slot.held_bytes,
+            )
+        if polls:
+            return None
+        return PostgresStream(
+            url, settings.database_schema, clock=SYSTEM_CLOCK, database_url=database_url, reach=reach
+        )
 
     def _wakes(self, settings: RelaySettings) -> PostgresWakes | None:
         if not settings.listen:
@@ -163,4 +190,6 @@ class Composed:
         self.pace.close()
         self.keeper.close()
         self.broker.close()
+        if self.stream is not None:
+            self.stream.close()
         self.outbox.close()

@@ -117,7 +117,7 @@ class Stream(Protocol):
     Committed outbox rows as the server decodes them, through one slot.
 
     One thread at a time. Every method raises StreamUnavailable, and blocks no longer than the time-out of an answer
-    beyond what is said here. After an error of `read`, `tend` or `mark` the stream is stopped: what was read and not
+    beyond what is said here. After an error of `read` or `mark` the stream is stopped: what was read and not
     yet confirmed comes again after the next `start`.
     """
 
@@ -145,7 +145,11 @@ class Stream(Protocol):
         """
 
     def tend(self) -> None:
-        """Tell the server that we live and what `read` last confirmed, if a second has passed; cheap, for a loop that is busy."""
+        """
+        Tell the server that we live and what `read` last confirmed, if a second has passed; nothing without a stream.
+
+        Cheap, for a loop that is busy. Never raises: what fails here shows at the next `read`.
+        """
 
     def stop(self) -> None:
         """Leave the stream; the slot stays. Never raises."""

@@ -284,6 +284,26 @@ class Slots:
         return f"{found[0][0]}, {found[0][1]} s old" if found else "an unknown process"
 
 
+def left_slots(url: str, schema: str, *, reach: Reach, ours_too: bool) -> list[OtherSlot]:
+    """
+    Return slots of ours that no relay reads now; *ours_too*: also shard 0's, which a polling relay has no use for.
+
+    Empty when the database can't be asked: whoever asks next will see.
+    """
+    slots = Slots(url, schema, shard=0, reach=reach)
+    try:
+        slots.open()
+        state = slots.state()
+    except StreamUnavailable:
+        return []
+    finally:
+        slots.close()
+    found = [slot for slot in state.others if not slot.active]
+    if ours_too and state.exists and state.active_pid is None:
+        found.append(OtherSlot(name=state.name, active=False, held_bytes=state.held_bytes or 0))
+    return found
+
+
 def end_of_last_record(insert: int, *, block: int, segment: int) -> int:
     """
     Return where the last record of the log ends, given where the next one begins.

@@ -55,6 +55,7 @@ class PostgresStream:
         self._at = self._confirmed = 0
         self._told_at = 0.0
         self._asked_at: float | None = None
+        self._error: StreamUnavailable | None = None
 
     def prepare(self) -> Slot:
         server = self._slots.open()
@@ -75,7 +76,7 @@ class PostgresStream:
         except BaseException:
             connection.close()
             raise
-        self._connection, self._process = connection, connection.process
+        self._connection, self._process, self._error = connection, connection.process, None
         self._decoder = Decoder(self._schema, horizon=horizon, received=at)
         self._generation = self._slots.generation
         self._at, self._confirmed, self._asked_at = at, 0, None
@@ -135,11 +136,12 @@ class PostgresStream:
         return False
 
     def tend(self) -> None:
-        connection, decoder = self._running()
+        if self._connection is None or self._decoder is None:
+            return
         try:
-            self._tend(connection, decoder)
+            self._tend(self._connection, self._decoder)
         except StreamUnavailable as error:
-            raise self._broken(error) from error
+            self._error = self._broken(error)
 
     def _tend(self, connection: Replication, decoder: Decoder) -> None:
         now = self._clock.monotonic()
@@ -198,7 +200,7 @@ class PostgresStream:
 
     def _running(self) -> tuple[Replication, Decoder]:
         if self._connection is None or self._decoder is None:
-            raise _failed("there is no stream; it has to be started first")
+            raise self._error or _failed("there is no stream; it has to be started first")
         return self._connection, self._decoder
 
     def _broken(self, error: StreamUnavailable) -> StreamUnavailable:
