@@ -1,4 +1,4 @@
-"""One suite on the simulated client and on the real one: order, refusals, and what a halt does."""
+"""One suite on the simulated client and on the real one, with and without fencing: order, refusals, and what a halt does."""
 
 from collections.abc import Iterator
 from random import Random
@@ -12,8 +12,9 @@ from tests.support.wait import eventually
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.kafka_properties import merged
 from packhorse.local.settings import Endpoints
+from packhorse.relay.holds import Kind, Scope
+from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker, fence_name
 from packhorse.relay.kafka import broker as adapter
-from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
 from packhorse.relay.model import Row
 from packhorse.relay.ports import Broker, Failed
 
@@ -21,10 +22,14 @@ LARGE = Random(1).randbytes(20_000)
 """Nothing that compression makes small enough again."""
 
 
-def row(seq: int, key: str = "a", payload: bytes = b"x") -> Row:
+HUGE = b"x" * 2_000_000
+"""More than any topic takes here."""
+
+
+def row(seq: int, key: str = "a", payload: bytes = b"x", kind: str = "lines") -> Row:
     return (
         seq,
-        "orders",
+        kind,
         key,
         payload,
         1_700_000_000_000 + seq,
@@ -46,14 +51,20 @@ class World(Protocol):
     def mend(self) -> None:
         """Let the broker take what it refused."""
 
+    def lack(self, kind: str) -> None:
+        """Let the topic of *kind* be missing."""
+
+    def supply(self, kind: str) -> None:
+        """Make it."""
+
     def arrived(self) -> list[str]:
         """Return the ids on the topic of one key, in order."""
 
 
 class SimWorld:
     def __init__(self) -> None:
-        self._topic = Topic()
-        self._broker = SimBroker(self._topic, Random(1), pause=self._steps)
+        self.topic = Topic()
+        self._broker = SimBroker(self.topic, Random(1), pause=self._steps)
         self.broker: Broker = self._broker
 
     def _steps(self) -> None:
@@ -61,23 +72,32 @@ class SimWorld:
             self._broker.step()
 
     def refuse(self, row: Row) -> None:
-        self._topic.refused.add(row[5])
+        self.topic.refused.add(row[5])
 
     def mend(self) -> None:
-        self._topic.refused.clear()
+        self.topic.refused.clear()
+
+    def lack(self, kind: str) -> None:
+        self.topic.missing.add(kind)
+
+    def supply(self, kind: str) -> None:
+        self.topic.missing.clear()
 
     def arrived(self) -> list[str]:
-        return [name for _, name in self._topic.log]
+        return [name for key, name in self.topic.log if key == "k"]
 
 
 class RealWorld:
-    def __init__(self, bootstrap: str, namespace: str) -> None:
+    """A topic of one partition, read as readers of committed records do."""
+
+    def __init__(self, bootstrap: str, namespace: str, fence: str | None = None) -> None:
         self._bootstrap = bootstrap
-        self._topic = f"{namespace}.orders"
+        self._namespace = namespace
+        self._topic = f"{namespace}.lines"
         make_topic(bootstrap, self._topic, partitions=1)
         apart = {**DEFAULTS, "batch.num.messages": 1, "linger.ms": 0}  # each row in a request of its own
         properties = merged(apart, OURS, bootstrap_servers=bootstrap, sasl_password=None, part="relay")
-        self.client = KafkaBroker(properties, namespace=namespace, clock=SYSTEM_CLOCK)
+        self.client = KafkaBroker(properties, namespace=namespace, clock=SYSTEM_CLOCK, fence=fence)
         self.broker: Broker = self.client
 
     def refuse(self, row: Row) -> None:
@@ -91,17 +111,25 @@ class RealWorld:
         set_limit(self._bootstrap, self._topic, 1_000_000)
         wait_for_limit(self._bootstrap, self._topic, LARGE, refused=False)
 
+    def lack(self, kind: str) -> None:
+        """Do nothing: it was never made."""
+
+    def supply(self, kind: str) -> None:
+        make_topic(self._bootstrap, f"{self._namespace}.{kind}")
+
     def arrived(self) -> list[str]:
         return [record.id for record in records(self._bootstrap, self._topic) if record.key == b"k"]
 
 
-@pytest.fixture(params=["simulated", "real"])
+@pytest.fixture(params=["simulated", "real", "fenced"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     if request.param == "simulated":
         yield SimWorld()
         return
     stack: Endpoints = request.getfixturevalue("stack")
-    real = RealWorld(stack.kafka_bootstrap, request.getfixturevalue("topic_prefix"))
+    namespace = request.getfixturevalue("topic_prefix")
+    fence = fence_name(namespace, "packhorse", 0) if request.param == "fenced" else None
+    real = RealWorld(stack.kafka_bootstrap, namespace, fence)
     yield real
     real.client.close()
 
@@ -169,6 +197,54 @@ def test_a_halted_client_takes_nothing_until_it_is_made_anew(world: World) -> No
     world.broker.send(rows)
     confirmed(world.broker)
     assert world.arrived()[-1] == rows[0][5]
+
+
+@pytest.mark.case("R-10")
+def test_a_row_that_is_too_large_is_named_before_it_is_handed_over(world: World) -> None:
+    """Fails when it is handed over: the client would have to be made anew, and rows before it go again."""
+    rows = [row(1, "k"), row(2, "k", HUGE), row(3, "other")]
+    if isinstance(world, SimWorld):
+        world.topic.too_large.add(rows[1][5])
+    handed = world.broker.send(rows)
+    assert handed.count == 1
+    assert handed.fault is not None
+    assert (handed.fault.id, handed.fault.code, handed.fault.heals) == (rows[1][5], "too_large", False)
+    assert handed.fault.scope == Scope(kind=Kind.KEY, aggregatetype="lines", aggregateid="k")
+    assert world.broker.send(rows[2:]).count == 1
+    confirmed(world.broker)
+    assert world.broker.failed() is None
+    assert world.arrived() == [rows[0][5]]
+
+
+@pytest.mark.case("R-10")
+def test_a_missing_topic_is_blamed_and_not_the_row_and_the_probe_tells_when_it_is_there(world: World) -> None:
+    """Fails when the row is blamed, or a client that missed a topic never finds it."""
+    scope = Scope(kind=Kind.TOPIC, aggregatetype="topic")
+    world.lack("topic")
+    rows = [row(1, "k"), row(2, "k", kind="topic")]
+    handed = world.broker.send(rows)
+    assert handed.count == 1
+    assert handed.fault is not None
+    assert (handed.fault.scope, handed.fault.code, handed.fault.heals) == (scope, "missing", True)
+    assert (handed.fault.id, handed.fault.seq) == (None, None)
+    confirmed(world.broker)
+    assert world.broker.probe(scope) is not None
+    world.supply("topic")
+    eventually(lambda: world.broker.probe(scope) is None, what="the topic is there")
+    assert world.broker.send(rows[1:]).count == 1
+    confirmed(world.broker)
+
+
+@pytest.mark.case("R-10")
+def test_a_healthy_broker_is_asked_and_names_nothing(world: World) -> None:
+    world.broker.send([row(1, "k")])
+    assert list(world.broker.unreachable()) == []
+    confirmed(world.broker)
+    assert list(world.broker.unreachable()) == []
+    partition = Scope(kind=Kind.PARTITION, aggregatetype="lines", partition=0, partitions=1)
+    key = Scope(kind=Kind.KEY, aggregatetype="lines", aggregateid="k")
+    assert [world.broker.probe(scope) for scope in (partition, key)] == [None, None]
+    assert world.broker.renew(1.0) is None
 
 
 def test_what_is_kept_until_the_next_confirmation_is_bounded(
