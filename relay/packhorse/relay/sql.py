@@ -230,21 +230,6 @@ RELEASE = """
 UPDATE "{schema}".relay SET token = NULL, owner = NULL, lease_until = NULL WHERE shard = {shard} AND token = %(token)s
 """
 
-READY = """
-SELECT o.oid IS NOT NULL, r.oid IS NOT NULL,
-    coalesce(has_table_privilege(o.oid, 'SELECT'), false),
-    coalesce(has_table_privilege(r.oid, 'SELECT') AND has_table_privilege(r.oid, 'UPDATE'), false),
-    (SELECT s.seqcache FROM pg_sequence AS s
-      JOIN pg_depend AS d ON d.objid = s.seqrelid AND d.refobjid = o.oid AND d.deptype = 'i'),
-    coalesce((SELECT has_sequence_privilege(s.oid, 'SELECT') FROM pg_class AS s
-      WHERE s.relnamespace = n.oid AND s.relname = 'outbox_seq_seq'), false)
-  FROM (SELECT '{schema}'::text AS name) AS wanted
-  LEFT JOIN pg_namespace AS n ON n.nspname = wanted.name
-  LEFT JOIN pg_class AS o ON o.relnamespace = n.oid AND o.relname = 'outbox'
-  LEFT JOIN pg_class AS r ON r.relnamespace = n.oid AND r.relname = 'relay'
-"""
-"""What there is and what this role may, without an error when something is missing."""
-
 SUBJECTS = """
 SELECT DISTINCT subject FROM "{schema}".schema_version
 """

@@ -85,31 +85,6 @@ def test_a_missing_right_is_named(group: Relays, database: str) -> None:
     assert "--grants relay=" in said
 
 
-def test_least_rights_are_enough(group: Relays, database: str, stack: Endpoints, topic: str) -> None:
-    """Fails when the relay needs more than `packhorse migrate sql --grants relay=ROLE` prints."""
-    role = f"relay_{SYSTEM_CHANCE.token().hex[:12]}"
-    printed = packhorse({}, "migrate", "sql", "--grants", f"relay={role}").stdout
-    grants = [line for line in printed.split(";") if f'TO "{role}"' in line]
-    assert grants
-    with psycopg.connect(database, autocommit=True) as connection:
-        name = sql.Identifier(role)
-        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
-        for grant in grants:
-            connection.execute(grant)
-        try:
-            group.environment["PACKHORSE_DATABASE_URL"] = database.replace("postgres@", f"{role}@")
-            process = group.start()
-            with psycopg.connect(database) as writer:
-                writer.execute("SET LOCAL synchronous_commit = off")
-                id_ = insert(writer, "k")
-                writer.commit()
-            assert wait_for(stack.kafka_bootstrap, topic, 1)[0].id == id_
-            assert process.stop() == 0
-        finally:
-            connection.execute(sql.SQL("DROP OWNED BY {}").format(name))
-            connection.execute(sql.SQL("DROP ROLE {}").format(name))
-
-
 @pytest.mark.case("R-09")
 def test_a_client_setting_that_breaks_order_is_refused_by_name(group: Relays) -> None:
     environment = {**group.environment, "PACKHORSE_KAFKA_PROPERTIES": '{"acks": "1"}'}

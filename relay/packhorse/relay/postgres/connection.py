@@ -136,7 +136,10 @@ def translated(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """
     try:
         yield
-    except (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName, pg.InsufficientPrivilege) as error:
+    except pg.InsufficientPrivilege as error:
+        step = "`packhorse migrate sql --grants relay=ROLE` prints what a relay's role needs"
+        raise NotReady(f"{_told('the database is not ready', error)}; {step}") from error
+    except (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName) as error:
         raise NotReady(_told("the database is not ready", error) + "; run `packhorse migrate up`") from error
     except psycopg.Error as error:
         elsewhere = isinstance(error, pg.ReadOnlySqlTransaction)

@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady
-from packhorse.relay import sql
+from packhorse.relay import needs_sql, sql
 from packhorse.relay.commands import Save
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.holds import Hold, Leg, Scope
@@ -25,6 +25,7 @@ from packhorse.relay.model import (
     Position,
     Row,
 )
+from packhorse.relay.needs import check_cache, check_needs
 from packhorse.relay.ports import Orders, Ownership
 from packhorse.relay.postgres import holds
 from packhorse.relay.postgres.connection import Reach, connect, translated
@@ -52,7 +53,7 @@ class _Cycle:
 
 _STATEMENTS = (
     "POLL", "TARGET", "PAYLOADS", "RUNNING_THEN", "LOWEST", "FETCH", "LOG_REACHED", "FLUSH_LOG", "OWN", "SAVE", "SAVE_HOLDS",
-    "HOLDS", "ORDERS", "HELD", "TOP", "RECORD_MODE", "RECORD_TROUBLE", "RELEASE", "READY", "SUBJECTS", "LAG",
+    "HOLDS", "ORDERS", "HELD", "TOP", "RECORD_MODE", "RECORD_TROUBLE", "RELEASE", "SUBJECTS", "LAG",
 )  # fmt: skip
 
 
@@ -93,32 +94,15 @@ class PostgresOutbox:
 
     def check_ready(self) -> None:
         """
-        Look for the tables, the rights on them, and the sequence's cache.
+        Look for tables, functions, the rights on them, and the sequence's cache.
 
         Raises:
             NotReady: Names what is missing or wrong, and the command that mends it.
             DatabaseUnavailable: No connection, or no answer.
         """
         self._open()
-        outbox, relay, may_read, may_write, cache, may_look = self._rows("READY")[0]
-        for table, there in (("outbox", outbox), ("relay", relay)):
-            if not there:
-                raise NotReady(f"table {self._schema}.{table} is missing; run `packhorse migrate up`")
-        for right, table, given in (
-            ("SELECT", "outbox", may_read),
-            ("SELECT and UPDATE", "relay", may_write),
-            ("SELECT", "outbox_seq_seq", may_look),
-        ):
-            if not given:
-                raise NotReady(
-                    f"this database role has no {right} on {self._schema}.{table}; "
-                    "`packhorse migrate sql --grants relay=ROLE` prints what it needs"
-                )
-        if cache != 1:
-            raise NotReady(
-                f"the sequence of {self._schema}.outbox.seq has cache {cache}, and order needs 1; "
-                f"run ALTER TABLE {self._schema}.outbox ALTER COLUMN seq SET CACHE 1"
-            )
+        check_needs(self._schema, self._ask(needs_sql.NEEDS.format(schema=self._schema), {}))
+        check_cache(self._schema, self._ask(needs_sql.CACHE.format(schema=self._schema), {}))
         self._judged()
 
     def _judged(self) -> tuple[Facts, Verdict]:

@@ -101,6 +101,12 @@ def switch(url: str, schema: str, *, on: bool) -> bool:
             except StatementFailed as error:
                 if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
                     raise
+            except NotReady as error:
+                if not isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
+                    raise
+                raise NotReady(
+                    f"the trigger is the matter of the role that owns {schema}.outbox; run it as that one"
+                ) from error
             else:
                 return True
     raise DatabaseUnavailable(
