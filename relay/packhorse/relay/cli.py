@@ -7,6 +7,8 @@ import typer
 from packhorse.relay import debezium_cli
 from packhorse.relay.cdc_cli import cdc_setup
 from packhorse.relay.identity.cli import adopt
+from packhorse.relay.orders import hold_cli
+from packhorse.relay.orders.republish_cli import republish
 from packhorse.relay.verify.cli import verify
 from packhorse.relay.waking_cli import notify
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
@@ -86,6 +88,9 @@ def status(
         raise typer.Exit(1)
 
 
+app.command()(hold_cli.holds)
+app.add_typer(hold_cli.app, name="hold")
+app.command()(republish)
 app.command()(adopt)
 app.command()(verify)
 app.command("cdc-setup")(cdc_setup)

@@ -1,0 +1,79 @@
+"""What the commands of orders share: flags, the connection, how they ask, tell and follow."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from packhorse.core.errors import UsageError
+from packhorse.core.text import inert
+
+if TYPE_CHECKING:
+    from packhorse.relay.orders.model import HoldView
+    from packhorse.relay.orders.postgres import PostgresOrders
+
+Rate = Annotated[
+    int | None,
+    typer.Option("--rate", min=1, max=10_000_000, metavar="N", help="At most N rows a second."),
+]
+Why = Annotated[
+    str | None, typer.Option("--why", metavar="TEXT", help="The reason, for the record. No personal data.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
+Wait = Annotated[
+    float,
+    typer.Option("--wait", min=0, metavar="SECONDS", help="Follow it so long, until it ended or failed again."),
+]  # fmt: skip
+ActorName = Annotated[
+    str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
+]
+
+
+@contextmanager
+def orders_of(url: str | None, schema: str | None, *, counting: bool = False) -> "Iterator[PostgresOrders]":
+    """Connect to the database that settings and flags name; *counting*: its answers may take minutes."""
+    from packhorse.relay.orders.postgres import COUNTING, PostgresOrders
+    from packhorse.relay.settings import StatusSettings
+
+    settings = StatusSettings.load({"database_url": url, "database_schema": schema})
+    database, name = settings.database_url.get_secret_value(), settings.database_schema
+    with PostgresOrders(database, name, reach=COUNTING if counting else None) as orders:
+        yield orders
+
+
+def checked(*, as_json: bool, yes: bool) -> None:
+    """
+    Refuse to ask where nobody answers.
+
+    Raises:
+        UsageError: --json without --yes.
+    """
+    if as_json and not yes:
+        raise UsageError("--json asks nothing back; add --yes to order without a confirmation")
+
+
+def confirmed(question: str, *, yes: bool) -> None:
+    """Ask, unless *yes*; a no ends the command with nothing done."""
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
+
+
+def tell(lines: Iterable[tuple[str, str]]) -> None:
+    """Print pairs of a name and a text."""
+    for name, text in lines:
+        typer.echo(f"{name:<10} {inert(text)}")
+
+
+def followed(orders: "PostgresOrders", views: "Sequence[HoldView]", *, wait: float, as_json: bool) -> int:
+    """Say that the order stands and how to follow it, or follow it for *wait* seconds; return the exit code."""
+    from packhorse.relay.orders.follow import OK, follow
+
+    def heard(text: str) -> None:
+        if not as_json:
+            typer.echo(inert(text))
+
+    if not wait:
+        heard("ordered; `packhorse relay holds` tells how it went")
+        return OK
+    return follow(views, orders.named, seconds=wait, heard=heard)
