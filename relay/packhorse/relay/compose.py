@@ -60,6 +60,7 @@ def policy(settings: RelaySettings, *, measured: bool) -> Policy:
         release_rate=settings.release_rate,
         mode=settings.mode,
         slot_budget=settings.wal_budget,
+        stream_retry=settings.stream_retry,
         measure=MEASURE if measured else 0.0,
     )
 
