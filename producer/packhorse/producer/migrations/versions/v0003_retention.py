@@ -181,7 +181,9 @@ SET search_path = pg_catalog, pg_temp AS $body$
             'wrote', l.mode = 'RowExclusiveLock')
       FROM pg_locks AS l
       LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
-      LEFT JOIN pg_prepared_xacts AS p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction::text
+      LEFT JOIN pg_locks AS own ON l.pid IS NULL AND own.pid IS NULL AND own.locktype = 'transactionid'
+       AND own.virtualtransaction = l.virtualtransaction
+      LEFT JOIN pg_prepared_xacts AS p ON p.transaction = own.transactionid
      WHERE l.locktype = 'relation' AND l.relation = part AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
        AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
      ORDER BY l.mode = 'RowExclusiveLock' DESC, coalesce(p.prepared, a.xact_start) LIMIT 1
