@@ -51,13 +51,18 @@ def publish(connection: Connection) -> None:
     )
 
 
-def partitions(connection: Connection) -> dict[str, int]:
-    """Return the outbox's partitions with the number of their rows."""
-    names = connection.execute(
+def names(connection: Connection) -> set[str]:
+    """Return the names of the outbox's partitions."""
+    found = connection.execute(
         "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-        " WHERE i.inhparent = 'packhorse.outbox'::regclass ORDER BY 1"
+        " WHERE i.inhparent = 'packhorse.outbox'::regclass"
     ).fetchall()
-    return {name: count(connection, name) for (name,) in names}
+    return {name for (name,) in found}
+
+
+def partitions(connection: Connection) -> dict[str, int]:
+    """Return the outbox's partitions with the number of their rows, while nobody drops any."""
+    return {name: count(connection, name) for name in names(connection)}
 
 
 def count(connection: Connection, table: str = "outbox") -> int:

@@ -20,6 +20,7 @@ from tests.support.retention import (
     codes,
     count,
     fill,
+    names,
     partitions,
     past,
     publish,
@@ -118,7 +119,7 @@ def test_writers_write_on_while_old_days_are_emptied_and_dropped(
         writers.more(20)
         slow.commit()
         eventually(
-            lambda: retention.run().overdue == () and not set(old) & set(partitions(connection)),
+            lambda: retention.run().overdue == () and not set(old) & names(connection),
             what="the empty partitions are dropped",
         )
         writers.more(20)
@@ -205,10 +206,10 @@ def test_a_row_that_a_hold_still_has_to_publish_keeps_its_partition(
         (name, "held", hold) for name in waiting
     ]
     assert report.overdue[0].message_id == ids[held]
-    assert set(partitions(connection)) & {free, held, both} == set(waiting)
+    assert names(connection) & {free, held, both} == set(waiting)
     connection.execute("UPDATE packhorse.relay_hold SET state = 'ended', ended_at = now()")
     assert retention.run().overdue == ()
-    assert not set(partitions(connection)) & {free, held, both}
+    assert not names(connection) & {free, held, both}
 
 
 @pytest.mark.case("B-10")
@@ -327,7 +328,7 @@ def test_a_day_without_a_partition_refuses_no_writer_and_its_rows_go_when_they_a
 ) -> None:
     """Fails when a row without a partition is refused, when a day is made whose rows lie in the net, or when the net is never emptied."""
     now = today(connection)
-    for name in [name for name in partitions(connection) if name != DEFAULT]:
+    for name in names(connection) - {DEFAULT}:
         connection.execute(f"DROP TABLE packhorse.{name}".encode())
     insert(connection, "k")
     fill(connection, 20)
@@ -468,7 +469,7 @@ def test_partitions_of_another_form_are_somebody_else_s(connection: Connection, 
         )
     publish(connection)
     assert codes(retention.run().outcomes) == {}
-    assert {"outbox_old", "outbox_20030101"} <= set(partitions(connection))
+    assert {"outbox_old", "outbox_20030101"} <= names(connection)
 
 
 def test_an_object_that_needs_an_old_partition_is_named(connection: Connection, retention: Retention) -> None:
@@ -523,8 +524,6 @@ def test_a_running_relay_does_it_by_itself_and_raises_the_alarm(
         assert (alarm["level"], alarm["partition"], alarm["cause"]) == ("error", open_one, "busy")
         assert "(billing)" in alarm["reason"]
         writer.rollback()
-    eventually(
-        lambda: not {old, open_one} & set(partitions(connection)), what="the relay drops both", timeout=20
-    )
+    eventually(lambda: not {old, open_one} & names(connection), what="the relay drops both", timeout=20)
     relay.wait_for("no partition is overdue any more")
     assert relay.stop() == 0
