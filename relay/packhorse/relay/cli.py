@@ -61,7 +61,8 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """
-    Say who owns the shard, how far the outbox is published, what waits, and what is wrong; exit 1 when something is.
+    Say who owns each shard, how far the outbox is published, what waits, what is held, and what is wrong; exit 1 when something is,
+    or a hold waits for a person.
 
     [bold]Example[/]: packhorse relay status --json
     """
@@ -69,22 +70,25 @@ def status(
     import threading
 
     from packhorse.core.text import inert
-    from packhorse.relay.postgres.status import read_status
+    from packhorse.relay.postgres.status import read_all
     from packhorse.relay.settings import StatusSettings
 
     settings = StatusSettings.load({"database_url": database_url, "database_schema": database_schema})
-    found = read_status(
+    found = read_all(
         settings.database_url.get_secret_value(),
         settings.database_schema,
         pause=threading.Event().wait if sample else None,
         sample=sample,
     )
+    healthy = all(shard.healthy for shard in found)
     if as_json:
-        typer.echo(json.dumps(found.as_dict()))
+        typer.echo(json.dumps({"healthy": healthy, "shards": [shard.as_dict() for shard in found]}))
     else:
-        for name, text in found.lines():
-            typer.echo(f"{name:<10} {inert(text)}")
-    if not found.healthy:
+        for shard in found:
+            several = [("shard", str(shard.shard))] if len(found) > 1 else []
+            for name, text in [*several, *shard.lines()]:
+                typer.echo(f"{name:<10} {inert(text)}")
+    if not healthy:
         raise typer.Exit(1)
 
 

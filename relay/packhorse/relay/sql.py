@@ -37,9 +37,16 @@ _NAME = """(CASE h.scope WHEN 'row' THEN h.message_id::text WHEN 'key' THEN h.ag
         WHEN 'partition' THEN h.partition::text ELSE '' END)"""
 """What tells the holds of one kind and topic apart; the unique index has the same expression."""
 
+_FLUSHED = """CASE WHEN current_setting('synchronous_standby_names') = '' THEN pg_current_wal_flush_lsn() ELSE '0/0' END"""
+"""
+How far the log is on every disk that a commit waits for. How far synchronous standbys are is told to no plain role: with
+those the relay always commits a small write of its own, which waits for them. Without that a row whose writer waits for
+nobody would be on its topic and, when a standby takes over, in no database.
+"""
+
 POLL = f"""
 SELECT 0::bigint AS seq, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea,
-    (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::int::bigint, NULL::text, NULL::text, NULL::text,
+    ({_FLUSHED} >= pg_current_wal_insert_lsn())::int::bigint, NULL::text, NULL::text, NULL::text,
     NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, NULL::int
 UNION ALL
 SELECT {_ROW} FROM (
@@ -64,9 +71,9 @@ snapshot is pg_current_snapshot(), so the rows are exactly those visible in the 
 the statement runs, hence after the target was taken. `over` rows mean that there are more: then none of them is used.
 """
 
-TARGET = """
+TARGET = f"""
 SELECT 0::bigint, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea,
-    (pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn())::int::bigint
+    ({_FLUSHED} >= pg_current_wal_insert_lsn())::int::bigint
 """
 """The first row of POLL alone: where many rows are expected, reading some to throw them away is saved."""
 
@@ -114,7 +121,7 @@ SELECT o.seq, o.payload FROM "{schema}".outbox o WHERE o.seq = ANY(%(seqs)s::big
 """
 """What FETCH and POLL held back."""
 
-LOG_REACHED = "SELECT pg_current_wal_flush_lsn() >= %(until)s::pg_lsn"
+LOG_REACHED = f"SELECT {_FLUSHED} >= %(until)s::pg_lsn"
 
 FLUSH_LOG = """
 SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'packhorse', 'flush')
@@ -176,7 +183,8 @@ made AS (
     DO UPDATE SET message_id = EXCLUDED.message_id, seq = EXCLUDED.seq, code = EXCLUDED.code, reason = EXCLUDED.reason,
         heals = EXCLUDED.heals, horizon = EXCLUDED.horizon, target = EXCLUDED.target, progress = EXCLUDED.progress,
         until = EXCLUDED.until, resume_horizon = EXCLUDED.resume_horizon, resume_target = EXCLUDED.resume_target,
-        resume_progress = EXCLUDED.resume_progress, tries = EXCLUDED.tries, sent = EXCLUDED.sent, rate = EXCLUDED.rate,
+        resume_progress = EXCLUDED.resume_progress, tries = EXCLUDED.tries, sent = EXCLUDED.sent,
+        rate = CASE WHEN h.asked IS NOT NULL AND EXCLUDED.state = 'held' THEN h.rate ELSE EXCLUDED.rate END,
         asked = CASE WHEN EXCLUDED.state = 'releasing' OR h.state = 'releasing' THEN NULL ELSE h.asked END,
         state = EXCLUDED.state, changed_at = clock_timestamp()
     RETURNING h.id)
@@ -235,12 +243,18 @@ SELECT DISTINCT subject FROM "{schema}".schema_version
 """
 
 STATUS = """
-SELECT r.epoch, r.owner, r.token IS NOT NULL AND r.lease_until > clock_timestamp(),
+SELECT r.shard, r.epoch, r.owner, r.token IS NOT NULL AND r.lease_until > clock_timestamp(),
     extract(epoch FROM r.lease_until - clock_timestamp())::float8, r.horizon::text, r.target::text, r.progress,
     r.published, extract(epoch FROM clock_timestamp() - r.saved_at)::float8, r.trouble,
-    extract(epoch FROM clock_timestamp() - r.trouble_since)::float8, extract(epoch FROM clock_timestamp())::float8
-  FROM "{schema}".relay AS r WHERE r.shard = {shard}
+    extract(epoch FROM clock_timestamp() - r.trouble_since)::float8, extract(epoch FROM clock_timestamp())::float8,
+    r.mode, r.mode_cause, extract(epoch FROM clock_timestamp() - r.mode_since)::float8, r.moves, h.count, h.oldest, h.people
+  FROM "{schema}".relay AS r CROSS JOIN LATERAL (
+    SELECT count(*) AS count, extract(epoch FROM clock_timestamp() - min(h.made_at))::float8 AS oldest,
+        coalesce(array_agg(h.id ORDER BY h.id) FILTER (WHERE h.state = 'held' AND h.asked IS NULL AND NOT h.heals), '{{}}') AS people
+      FROM "{schema}".relay_hold AS h WHERE h.shard = r.shard AND h.state <> 'ended') AS h
+ ORDER BY r.shard
 """
+"""How each shard stands, with its open holds; `people` are those that wait for a person."""
 
 LAG = """
 SELECT count(*), (max(extract(epoch FROM (clock_timestamp() AT TIME ZONE 'UTC') - c.created_at))

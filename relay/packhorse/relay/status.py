@@ -5,6 +5,8 @@ from typing import Any
 
 COUNTED = 100_000
 """Waiting rows are counted up to here."""
+SHOWN = 10
+"""Ids of holds in one line, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,9 @@ class RelayStatus:
         lag_seconds: Age of the oldest of them; None without any.
         trouble, trouble_age: What is wrong, and since when.
         server: Which database server this is, and whether it changed.
+        mode, mode_cause, mode_age: How the owner reads the outbox, why, and since when; moves: how often that changed.
+        holds, oldest_hold: Open holds, and the age of the oldest.
+        people: Ids of those that wait for a person's order.
     """
 
     owner: str | None
@@ -39,11 +44,19 @@ class RelayStatus:
     trouble: str | None
     trouble_age: float | None
     server: str = ""
+    shard: int = 0
+    mode: str = "polling"
+    mode_cause: str | None = None
+    mode_age: float | None = None
+    moves: int = 0
+    holds: int = 0
+    oldest_hold: float | None = None
+    people: tuple[int, ...] = ()
 
     @property
     def healthy(self) -> bool:
-        """Return True when somebody owns the shard and nothing is wrong."""
-        return self.owner is not None and self.trouble is None
+        """Return True when somebody owns the shard, nothing is wrong, and no hold waits for a person."""
+        return self.owner is not None and self.trouble is None and not self.people
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `--json` prints."""
@@ -68,5 +81,21 @@ class RelayStatus:
             ("horizon", f"{self.horizon}{working}"),
             ("saved", saved),
             ("server", self.server),
+            ("mode", self._mode),
+            ("holds", self._holds),
             ("trouble", trouble),
         ]
+
+    @property
+    def _mode(self) -> str:
+        since = "" if self.mode_age is None else f", for {self.mode_age:,.0f} s"
+        cause = "" if self.mode_cause is None else f" (cause: {self.mode_cause})"
+        return f"{self.mode}{since}{cause}; changed {self.moves} times"
+
+    @property
+    def _holds(self) -> str:
+        if not self.holds:
+            return "none"
+        ids = ", ".join(map(str, self.people[:SHOWN])) + (", …" if len(self.people) > SHOWN else "")
+        people = f"{len(self.people)} wait for a person: {ids}" if self.people else "none waits for a person"
+        return f"{self.holds:,}, the oldest for {self.oldest_hold or 0:,.0f} s; {people}; see `packhorse relay holds`"

@@ -81,9 +81,9 @@ class HoldView:
         return {
             "id": self.id, "shard": self.shard, "scope": self.scope.kind.name.lower(), "aggregatetype": self.scope.aggregatetype,
             "partition": self.scope.partition, "message_id": fault.id, "seq": fault.seq, "code": fault.code, "reason": fault.reason,
-            "heals": fault.heals, "state": self.state, "release_ordered_at": _iso(self.asked_at), "tries": hold.tries,
-            "sent": hold.sent, "rate": hold.rate, "until": hold.until, "since": _iso(self.made_at),
-            "changed_at": _iso(self.changed_at), "ended_at": _iso(self.ended_at),
+            "heals": fault.heals, "state": self.state, "release_ordered_at": iso(self.asked_at), "tries": hold.tries,
+            "sent": hold.sent, "rate": hold.rate, "until": hold.until, "since": iso(self.made_at),
+            "changed_at": iso(self.changed_at), "ended_at": iso(self.ended_at),
             "waits_for_a_person": self.waits_for_a_person, "next": self.next,
         }  # fmt: skip
 
@@ -133,7 +133,7 @@ class Waiting:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for programs."""
-        return {"rows": self.rows, "oldest": _iso(self.oldest), "whole": self.whole}
+        return {"rows": self.rows, "oldest": iso(self.oldest), "whole": self.whole}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class OutboxRow:
     aggregatetype: str
     aggregateid: str | None
     type: str
-    created_at: datetime
+    created_at: datetime | None
     passed: bool
     waits: bool
     discarded: bool
@@ -161,7 +161,7 @@ class OutboxRow:
 def waiting_of(
     view: HoldView,
     screen: Screen,
-    groups: Iterable[tuple[str | None, str | None, int, datetime]],
+    groups: Iterable[tuple[str | None, str | None, int, datetime | None]],
     *,
     scanned: int,
 ) -> Waiting:
@@ -173,7 +173,7 @@ def waiting_of(
         if screen.holder((0, scope.aggregatetype, key, None, 0, id_)) == scope
     ]
     return Waiting(
-        rows=sum(count for count, _ in own), oldest=min((oldest for _, oldest in own), default=None), whole=scanned < SCANNED
+        rows=sum(count for count, _ in own), oldest=min((oldest for _, oldest in own if oldest is not None), default=None), whole=scanned < SCANNED
     )  # fmt: skip
 
 
@@ -238,10 +238,11 @@ def chosen(views: Sequence[HoldView], ids: Sequence[int]) -> list[HoldView]:
     return [known[id_] for id_ in dict.fromkeys(ids)]
 
 
-def at(moment: datetime) -> str:
-    """Return *moment* for people."""
-    return f"{moment:%Y-%m-%d %H:%M:%S}Z"
+def at(moment: datetime | None) -> str:
+    """Return *moment* for people; None is a time that is no time, as `infinity`."""
+    return "an unknown time" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}Z"
 
 
-def _iso(moment: datetime | None) -> str | None:
+def iso(moment: datetime | None) -> str | None:
+    """Return *moment* for programs."""
     return None if moment is None else moment.isoformat().replace("+00:00", "Z")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from packhorse.core.errors import NotReady, SettingsError
-from packhorse.relay.orders.model import at
+from packhorse.relay.orders.model import at, iso
 
 Edge = int | datetime
 """Where a range begins or ends: a seq, or a time in UTC."""
@@ -114,8 +114,8 @@ class Stretch:
     rows: int
     unpublished: int
     discarded: int
-    begins: datetime
-    ends: datetime
+    begins: datetime | None
+    ends: datetime | None
     owner: str | None
     open_holds: tuple[int, ...] = ()
 
@@ -130,7 +130,7 @@ class Stretch:
             name: getattr(self, name) for name in ("shard", "first", "last", "until", "rows", "unpublished", "discarded")
         }  # fmt: skip
         return {
-            **found, "goes": self.goes, "begins": self.begins.isoformat(), "ends": self.ends.isoformat(),
+            **found, "goes": self.goes, "begins": iso(self.begins), "ends": iso(self.ends),
             "owner": self.owner, "open_holds": list(self.open_holds),
         }  # fmt: skip
 
@@ -146,7 +146,7 @@ class Found:
 
     wanted: Wanted
     stretches: tuple[Stretch, ...]
-    oldest: tuple[int, datetime] | None
+    oldest: tuple[int, datetime | None] | None
 
     @property
     def gone(self) -> str | None:
@@ -155,7 +155,7 @@ class Found:
         if self.oldest is None:
             return "the outbox is empty: nothing of the range is left to send"
         seq, moment = self.oldest
-        if (first < seq) if isinstance(first, int) else (first < moment):
+        if (first < seq) if isinstance(first, int) else (moment is not None and first < moment):
             return f"the outbox begins at seq {seq}, of {at(moment)}: what retention removed before that can't be sent again"
         return None
 

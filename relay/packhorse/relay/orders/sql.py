@@ -26,7 +26,8 @@ SELECT count(*) FROM "{schema}".relay
 """
 
 WAITING = """
-SELECT o.aggregateid, CASE WHEN o.aggregateid IS NULL THEN o.id::text END, count(*), min(o.created_at) AT TIME ZONE 'UTC', NULL::bigint
+SELECT o.aggregateid, CASE WHEN o.aggregateid IS NULL THEN o.id::text END, count(*),
+    min(o.created_at) FILTER (WHERE isfinite(o.created_at)) AT TIME ZONE 'UTC', NULL::bigint
   FROM (
     SELECT s.* FROM (
         (SELECT o.xid, o.seq, o.id, o.aggregatetype, o.aggregateid, o.created_at FROM "{schema}".outbox AS o
@@ -51,7 +52,8 @@ SELECT NULL, NULL, 0, NULL, (SELECT count(*) FROM (
 """Rows behind a hold's position by key, among the next rows of the outbox; the last row says how many those were."""
 
 ROW = """
-SELECT o.id::text, o.seq, o.aggregatetype, o.aggregateid, o.type, o.created_at AT TIME ZONE 'UTC',
+SELECT o.id::text, o.seq, o.aggregatetype, o.aggregateid, o.type,
+    CASE WHEN isfinite(o.created_at) THEN o.created_at AT TIME ZONE 'UTC' END,
     pg_visible_in_snapshot(o.xid, r.horizon) OR coalesce(pg_visible_in_snapshot(o.xid, r.target) AND o.seq <= r.progress, false),
     NOT pg_visible_in_snapshot(o.xid, h.horizon)
         AND NOT coalesce(pg_visible_in_snapshot(o.xid, h.target) AND o.seq <= h.progress, false),
@@ -115,7 +117,8 @@ SELECT max(o.seq) FROM "{schema}".outbox AS o
 
 RANGE = """
 SELECT least(min(o.xid::text::numeric), pg_snapshot_xmin(pg_current_snapshot())::text::numeric)::text, count(*), count(*) FILTER (WHERE NOT pg_visible_in_snapshot(o.xid, %(horizon)s::pg_snapshot)),
-    count(d.message_id), max(o.seq), min(o.created_at) AT TIME ZONE 'UTC', max(o.created_at) AT TIME ZONE 'UTC'
+    count(d.message_id), max(o.seq), min(o.created_at) FILTER (WHERE isfinite(o.created_at)) AT TIME ZONE 'UTC',
+    max(o.created_at) FILTER (WHERE isfinite(o.created_at)) AT TIME ZONE 'UTC'
   FROM "{schema}".outbox AS o LEFT JOIN "{schema}".relay_discard AS d ON d.message_id = o.id
  WHERE o.aggregatetype = %(type)s AND o.seq >= %(first)s AND (%(last)s::bigint IS NULL OR o.seq <= %(last)s::bigint){mine}
 """
@@ -125,7 +128,7 @@ lacks, those given up, and its span.
 """
 
 OLDEST = """
-SELECT o.seq, o.created_at AT TIME ZONE 'UTC' FROM "{schema}".outbox AS o ORDER BY o.seq LIMIT 1
+SELECT o.seq, CASE WHEN isfinite(o.created_at) THEN o.created_at AT TIME ZONE 'UTC' END FROM "{schema}".outbox AS o ORDER BY o.seq LIMIT 1
 """
 """Where the outbox begins: retention has removed what was before."""
 

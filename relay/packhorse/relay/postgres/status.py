@@ -13,54 +13,60 @@ from packhorse.relay.postgres.connection import Reach, connect, translated
 from packhorse.relay.status import COUNTED, RelayStatus
 
 
-def read_status(
+def read_status(url: str, schema: str) -> RelayStatus:
+    """Return how shard 0 stands; as `read_all`."""
+    return read_all(url, schema)[0]
+
+
+def read_all(
     url: str, schema: str, *, pause: Callable[[float], object] | None = None, sample: float = 1.0
-) -> RelayStatus:
+) -> list[RelayStatus]:
     """
-    Return how the relay of *schema* stands; with *pause*, called between two looks *sample* seconds apart, its rate too.
+    Return how each shard of *schema* stands; with *pause*, called between two looks *sample* seconds apart, its rate too.
 
     Raises:
         NotReady: The tables are missing.
         DatabaseUnavailable: No connection, or no answer.
     """
     with connect(url, Reach()) as connection, translated(connection):
-        status = sql.STATUS.format(schema=schema, shard=0)
-        first = connection.execute(status).fetchone()
+        status = sql.STATUS.format(schema=schema)
+        first = {row[0]: row for row in connection.execute(status)}
         if pause is not None:
             pause(sample)
-        row = connection.execute(status).fetchone()
-        if first is None or row is None:
+        rows = connection.execute(status).fetchall()
+        if not rows or rows[0][0] != 0:
             raise NotReady(f"{schema}.relay has no row for shard 0; run `packhorse migrate up`")
-        epoch, owner, owned, lease_left, horizon, target, progress, published, saved_age, trouble, age, at = (
-            row
-        )
-        position = {"horizon": horizon, "target": target, "progress": progress}
-        lag = connection.execute(sql.LAG.format(schema=schema, count=COUNTED, mine=""), position).fetchone()
-        server, refusal = _server(connection, schema)
+        return [
+            _shard(connection, schema, row, None if pause is None else first.get(row[0]), len(rows))
+            for row in rows
+        ]
+
+
+def _shard(
+    connection: psycopg.Connection[Any], schema: str, row: tuple[Any, ...], before: tuple[Any, ...] | None, shards: int
+) -> RelayStatus:  # fmt: skip
+    (
+        shard, epoch, owner, owned, lease_left, horizon, target, progress, published, saved_age, trouble, age, at, mode, cause,
+        mode_age, moves, holds, oldest, people,
+    ) = row  # fmt: skip
+    mine = sql.MINE.format(shards=shards, shard=shard) if shards > 1 else ""
+    position = {"horizon": horizon, "target": target, "progress": progress}
+    lag = connection.execute(sql.LAG.format(schema=schema, count=COUNTED, mine=mine), position).fetchone()
+    server, refusal = _server(connection, schema, shard)
     assert lag is not None
-    seconds = at - first[-1]
+    seconds = 0.0 if before is None else at - before[12]
     return RelayStatus(
-        owner=owner if owned else None,
-        epoch=epoch,
-        lease_left=lease_left,
-        horizon=horizon,
-        target=target,
-        progress=progress,
-        published=published,
-        rate=None if pause is None or seconds <= 0 else (published - first[7]) / seconds,
-        saved_age=saved_age,
-        lag_rows=lag[0],
-        lag_seconds=lag[1],
-        trouble=refusal or trouble,
-        trouble_age=age,
-        server=server,
-    )
+        shard=shard, owner=owner if owned else None, epoch=epoch, lease_left=lease_left, horizon=horizon, target=target,
+        progress=progress, published=published, rate=None if before is None or seconds <= 0 else (published - before[8]) / seconds,
+        saved_age=saved_age, lag_rows=lag[0], lag_seconds=lag[1], trouble=refusal or trouble, trouble_age=age, server=server,
+        mode=mode, mode_cause=cause, mode_age=mode_age, moves=moves, holds=holds, oldest_hold=oldest, people=tuple(people),
+    )  # fmt: skip
 
 
-def _server(connection: psycopg.Connection[Any], schema: str) -> tuple[str, str | None]:
+def _server(connection: psycopg.Connection[Any], schema: str, shard: int) -> tuple[str, str | None]:
     """Return which server this is, and why a relay would not go on here."""
     try:
-        facts, verdict = Judge(schema, 0).look(
+        facts, verdict = Judge(schema, shard).look(
             lambda text, values: connection.execute(text, values).fetchall()
         )
     except DatabaseUnavailable as standby:
