@@ -10,7 +10,7 @@ import psycopg
 from tests.support.cli import Ran, packhorse
 from tests.support.connect import PASSWORD, PASSWORD_VARIABLE, Connect
 from tests.support.databases import unique_name
-from tests.support.topics import make_topic
+from tests.support.topics import Record, make_topic, records
 from tests.support.wait import eventually
 
 
@@ -59,6 +59,16 @@ class Carrier:
         changes = {name.replace("-", "."): value for name, value in changes.items()}
         self.connect.put(self.name, {**config, "slot.retry.delay.ms": "200", **changes})
         self.connect.await_running(self.name)
+
+    def arrived(self, bootstrap: str, topic: str, wanted: set[str]) -> list[Record]:
+        """Wait until all the *wanted* messages stand on *topic* and return theirs; a task that failed is told with its trace."""
+
+        def there() -> list[Record]:
+            assert self.connect.failure(self.name) is None, self.connect.failure(self.name)
+            found = [record for record in records(bootstrap, topic) if record.id in wanted]
+            return found if {record.id for record in found} == wanted else []
+
+        return eventually(there, what=f"{len(wanted)} messages stand on {topic}", timeout=30)
 
     def stop(self) -> None:
         """Stop it, forget where it was and drop its slot: as the page on moving says."""

@@ -162,7 +162,7 @@ def horizon(
     with ConnectorSlot(
         settings.database_url.get_secret_value(), settings.database_schema, chosen
     ) as followed:
-        shards = followed.follow(wait=wait, pause=threading.Event().wait, actor=system_user())
+        shards = followed.follow(wait=wait, pause=threading.Event().wait, user=system_user())
     typer.echo(
         f"the horizon of {shards} shard{'s' if shards != 1 else ''} stands where slot {chosen} has published all"
     )

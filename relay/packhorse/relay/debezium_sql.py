@@ -7,8 +7,9 @@ PREPARATION = """\
 -- For psql or any client that commits each statement by itself, as the owner of the tables or a superuser.
 -- wal_level must be logical. Set max_slot_wal_keep_size: a connector that stands still must not fill the disk.
 
--- 1. What is read; the relay's own CDC mode reads the same. Leave it out when it is there.
-CREATE PUBLICATION "{publication}" FOR TABLE "{schema}".outbox WITH (publish = 'insert', publish_via_partition_root = true);
+-- 1. What is read; the relay's own CDC mode reads the same. One that is there is left as it is.
+DO $do$ BEGIN IF NOT EXISTS (SELECT FROM pg_publication WHERE pubname = '{publication}') THEN
+CREATE PUBLICATION "{publication}" FOR TABLE "{schema}".outbox WITH (publish = 'insert', publish_via_partition_root = true); END IF; END $do$;
 
 -- 2. The connector's role; make it first: CREATE ROLE "{role}" LOGIN REPLICATION PASSWORD …
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";

@@ -13,8 +13,6 @@ from packhorse.core.errors import NotReady
 from packhorse.relay.debezium_sql import PREPARATION
 from packhorse.relay.postgres.connector import ConnectorSlot
 
-ACTOR = "ann"
-
 
 @pytest.fixture
 def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
@@ -68,7 +66,7 @@ def position(connection: psycopg.Connection[Any]) -> str:
 
 def follow(database: str, slot: str, pause: Any = lambda _: None, wait: float = 1) -> int:
     with ConnectorSlot(database, "packhorse", slot) as followed:
-        return followed.follow(wait=wait, pause=pause, actor=ACTOR)
+        return followed.follow(wait=wait, pause=pause, user="ann")
 
 
 @pytest.mark.case("C-09")
@@ -114,13 +112,14 @@ def test_each_move_of_the_horizon_is_audited(
     prepare(connection, slot)
     assert follow(database, slot, lambda _: advance(connection, slot)) == 1
     horizon = connection.execute("SELECT horizon::text FROM packhorse.relay").fetchone()
+    actor = f"ann (role {connection.info.user})"
     found = connection.execute(
         "SELECT actor, detail FROM packhorse.audit WHERE act = 'move horizon to connector'"
     ).fetchall()
     assert horizon is not None
     assert found == [
         (
-            ACTOR,
+            actor,
             {"slot": slot, "horizon": horizon[0]},
         )
     ]

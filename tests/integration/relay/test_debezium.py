@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -9,41 +10,45 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 from tests.support.connect import Connect
-from tests.support.databases import unique_name
+from tests.support.databases import fresh_database, unique_name
 from tests.support.debezium import Carrier, carrier
-from tests.support.relay import Relays, Writer, insert
+from tests.support.relay import Relays, Writer, insert, relays
+from tests.support.streams import streams
 from tests.support.topics import Record, first_arrivals, make_topic, records, wait_for
 from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
 
-MODES = ("polling",)
-"""How our relay reads; each is compared with Debezium, and each is moved to and from."""
 PARTITIONS = 6
 AT = datetime(2024, 2, 29, 23, 59, 59, 999_999)  # noqa: DTZ001 the column has no zone
 """Its microseconds must be cut to milliseconds, not rounded."""
 
 
-@pytest.fixture
-def topic(stack: Endpoints, topic_prefix: str) -> str:
-    name = f"{topic_prefix}.orders"
-    make_topic(stack.kafka_bootstrap, name, partitions=PARTITIONS)
-    return name
+@pytest.fixture(scope="module")
+def beside(connect: Connect, stack: Endpoints, _template: str) -> Iterator[Carrier]:
+    """Provide a connector that streams from an outbox of its own; relays may run beside it."""
+    with fresh_database(stack.database_url, _template) as url, streams(url):
+        namespace = unique_name("d")
+        make_topic(stack.kafka_bootstrap, f"{namespace}.orders", partitions=PARTITIONS)
+        with carrier(connect, url=url, bootstrap=stack.kafka_bootstrap, namespace=namespace) as made:
+            made.prepare()
+            made.start()
+            yield made
 
 
 @pytest.fixture
-def elsewhere(stack: Endpoints) -> str:
-    """Provide a namespace for the connector, so that each carrier has a topic of its own."""
-    name = unique_name("d")
-    make_topic(stack.kafka_bootstrap, f"{name}.orders", partitions=PARTITIONS)
-    return name
-
-
-@pytest.fixture
-def debezium(connect: Connect, stack: Endpoints, database: str, elsewhere: str) -> Iterator[Carrier]:
-    """Provide the connector, without a slot yet."""
-    with carrier(connect, url=database, bootstrap=stack.kafka_bootstrap, namespace=elsewhere) as made:
-        yield made
+def moving(
+    connect: Connect, stack: Endpoints, database: str, topic_prefix: str, tmp_path: Path
+) -> Iterator[tuple[Carrier, Relays]]:
+    """Provide a connector without a slot yet and relays that may stream, of one outbox and one topic."""
+    bootstrap = stack.kafka_bootstrap
+    make_topic(bootstrap, f"{topic_prefix}.orders", partitions=PARTITIONS)
+    with (
+        streams(database),
+        relays(tmp_path, database=database, bootstrap=bootstrap, namespace=topic_prefix) as ours,
+        carrier(connect, url=database, bootstrap=bootstrap, namespace=topic_prefix) as made,
+    ):
+        yield made, ours
 
 
 def odd_rows() -> Iterator[dict[str, Any]]:
@@ -80,17 +85,28 @@ def odd_rows() -> Iterator[dict[str, Any]]:
         yield {"key": "same", "payload": b"%d" % number}
 
 
-def write(connection: psycopg.Connection[Any]) -> int:
-    """Write the odd rows, several to a transaction, and what else a relay leaves in the log; return how many."""
-    count = 0
-    for row in [*odd_rows(), *({"key": None, "payload": b"%d" % number} for number in range(5))]:
-        insert(connection, row.pop("key"), created_at=AT + timedelta(microseconds=count * 700), **row)
-        count += 1
-        if count % 50 == 0:
-            connection.execute("SELECT pg_logical_emit_message(true, 'packhorse', 'flush')")
-            connection.commit()
-    connection.commit()
-    return count
+def write(url: str) -> set[str]:
+    """Write the odd rows, several to a transaction, and what else a relay leaves in the log; return their ids."""
+    written: list[str] = []
+    with psycopg.connect(url) as connection:
+        for row in [*odd_rows(), *({"key": None, "payload": b"%d" % number} for number in range(5))]:
+            at = AT + timedelta(microseconds=len(written) * 700)
+            written.append(insert(connection, row.pop("key"), created_at=at, **row))
+            if len(written) % 50 == 0:
+                connection.execute("SELECT pg_logical_emit_message(true, 'packhorse', 'flush')")
+                connection.commit()
+    return set(written)
+
+
+def await_mode(database: str, mode: str) -> None:
+    """Wait until a relay reads in this way."""
+
+    def reads() -> bool:
+        with psycopg.connect(database, autocommit=True) as connection:
+            found = connection.execute("SELECT mode FROM packhorse.relay WHERE token IS NOT NULL").fetchone()
+        return found == (mode,)
+
+    eventually(reads, what=f"the relay reads by {mode}", timeout=30)
 
 
 def compared(found: list[Record], *, nulls: bool) -> list[tuple[Any, ...]]:
@@ -110,40 +126,41 @@ def compared(found: list[Record], *, nulls: bool) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.case("C-09", "B-07", "B-03")
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("nulls", [True, False], ids=["as the router", "absent ones left out"])
+@pytest.mark.parametrize(("mode", "nulls"), [("polling", True), ("cdc", True), ("polling", False)])
 def test_the_relay_and_debezium_send_the_same_bytes(
-    debezium: Carrier, group: Relays, database: str, stack: Endpoints, topic: str, mode: str, nulls: bool
+    beside: Carrier, stack: Endpoints, topic_prefix: str, tmp_path: Path, mode: str, nulls: bool
 ) -> None:
     """
     Fails when a header, its place or its bytes change in either; when the partitioner is another; when the timestamp is
     rounded; and when the connector is not told to leave the relay's own log messages alone: its task would end.
     """
-    debezium.prepare()
-    debezium.start()
-    group.start(null_headers=nulls, mode=mode)
-    with psycopg.connect(database) as connection:
-        count = write(connection)
-    ours = wait_for(stack.kafka_bootstrap, topic, count)
-    theirs = wait_for(stack.kafka_bootstrap, f"{debezium.namespace}.orders", count)
+    bootstrap = stack.kafka_bootstrap
+    make_topic(bootstrap, f"{topic_prefix}.orders", partitions=PARTITIONS)
+    with relays(tmp_path, database=beside.url, bootstrap=bootstrap, namespace=topic_prefix) as made:
+        relay = made.start(null_headers=nulls, mode=mode)
+        await_mode(beside.url, mode)
+        written = write(beside.url)
+        ours = wait_for(bootstrap, f"{topic_prefix}.orders", len(written))
+        theirs = beside.arrived(bootstrap, f"{beside.namespace}.orders", written)
+        assert relay.stop() == 0
     assert compared(ours, nulls=True) == compared(theirs, nulls=nulls)
-    assert len(ours) == len(theirs) == count
+    assert {record.id for record in ours} == written
+    assert len(theirs) == len(written)
     assert {record.partition for record in ours} == set(range(PARTITIONS))
     assert any(value is None for record in theirs for _, value in record.headers)
 
 
 @pytest.mark.case("C-09", "C-04")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["polling", "cdc"])
 def test_moves_to_debezium_and_back_leave_no_gap(
-    debezium: Carrier, group: Relays, database: str, stack: Endpoints, elsewhere: str, mode: str
+    moving: tuple[Carrier, Relays], database: str, stack: Endpoints, topic_prefix: str, mode: str
 ) -> None:
     """
     Writers run all the time. Fails when the connector may start before the relay has published what is older than its
     slot, when the slot is made after the fence, and when the horizon does not follow the connector.
     """
-    topic = f"{elsewhere}.orders"
-    group.environment["PACKHORSE_NAMESPACE"] = elsewhere
-    bootstrap = stack.kafka_bootstrap
+    debezium, ours = moving
+    topic, bootstrap = f"{topic_prefix}.orders", stack.kafka_bootstrap
     writer = Writer(database)
     writer.prepare()
     with writer.running():
@@ -152,28 +169,29 @@ def test_moves_to_debezium_and_back_leave_no_gap(
         early = debezium.packhorse("debezium-ready")
         assert early.code == 1
         assert "rows older than the slot are not published" in early.out
-        relay = group.start(mode=mode)
+        relay = ours.start(mode=mode)
+        await_mode(database, mode)
         eventually(lambda: debezium.packhorse("debezium-ready").code == 0, what="what is older is published")
         debezium.start()
         by_debezium(bootstrap, topic, more_than=0)
         assert "a relay runs" in debezium.packhorse("debezium-horizon").err
         assert relay.stop() == 0
 
-        sent = set(ids_of_ours(bootstrap, topic))
+        sent = ids_of_ours(bootstrap, topic)
         before = len(by_debezium(bootstrap, topic, more_than=0))
         settled = {record.id for record in by_debezium(bootstrap, topic, more_than=before + 200)} - sent
         moved = debezium.packhorse("debezium-horizon")
         assert moved.code == 0, moved.err
 
-        back = group.start(mode=mode)
-        eventually(lambda: set(ids_of_ours(bootstrap, topic)) - sent, what="the relay sends again")
+        back = ours.start(mode=mode)
+        eventually(lambda: ids_of_ours(bootstrap, topic) - sent, what="the relay sends again")
         debezium.stop()
         count = writer.count
         eventually(lambda: writer.count > count + 100, what="writers wrote on")
     found = wait_for(bootstrap, topic, writer.count)
     assert first_arrivals(found) == writer.committed
-    ours = [record.id for record in found if not by_router(record)]
-    assert not settled.intersection(ours), "the relay began where it had stopped, not where the connector was"
+    again = settled & {record.id for record in found if not by_router(record)}
+    assert not again, "the relay began where it had stopped, not where the connector was"
     assert back.stop() == 0
 
 
@@ -192,6 +210,6 @@ def by_debezium(bootstrap: str, topic: str, *, more_than: int) -> list[Record]:
     return eventually(sent, what=f"the connector has sent more than {more_than}", timeout=30)
 
 
-def ids_of_ours(bootstrap: str, topic: str) -> list[str]:
+def ids_of_ours(bootstrap: str, topic: str) -> set[str]:
     """Return the ids of what our relay has sent."""
-    return [record.id for record in records(bootstrap, topic) if not by_router(record)]
+    return {record.id for record in records(bootstrap, topic) if not by_router(record)}

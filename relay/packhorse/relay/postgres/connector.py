@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from psycopg.conninfo import conninfo_to_dict
 
+from packhorse.core.acts import Actor
 from packhorse.core.errors import NotReady, SettingsError
 from packhorse.relay import debezium_sql as sql
 from packhorse.relay.debezium import Source
@@ -138,9 +139,9 @@ class ConnectorSlot:
             )
         return fence, active, behind
 
-    def follow(self, *, wait: float, pause: Callable[[float], object], actor: str) -> int:
+    def follow(self, *, wait: float, pause: Callable[[float], object], user: str) -> int:
         """
-        Move the horizon of every shard to where the connector has published all, and return how many shards.
+        Move the horizon of every shard to where the connector has published all; return how many. *user* is who asks.
 
         The snapshot is taken before the position that the slot must have confirmed: what it shows is on the topics when
         it becomes the horizon. A crash before the last statement changes nothing.
@@ -155,7 +156,7 @@ class ConnectorSlot:
             horizon, at = self._rows(sql.MARK)[0]
         self._await(at, wait=wait, pause=pause)
         with translated(self._connection), self._connection.transaction():
-            return self._move(horizon, actor=actor)
+            return self._move(horizon, Actor(user=user, role=self._connection.info.user))
 
     def _await(self, at: str, *, wait: float, pause: Callable[[float], object], every: float = 0.2) -> None:
         for _ in range(max(1, round(wait / every))):
@@ -170,7 +171,7 @@ class ConnectorSlot:
             "Its log and the topic of its heartbeats say more; wait longer with --wait"
         )
 
-    def _move(self, horizon: str, *, actor: str) -> int:
+    def _move(self, horizon: str, actor: Actor) -> int:
         shards = self._rows(sql.LOCKED, horizon=horizon)
         _refuse(_owned(_owners(shards)))
         if any(not ours for *_, ours in shards):
@@ -180,7 +181,7 @@ class ConnectorSlot:
         if holds := self._rows(sql.HOLDS)[0][0]:
             raise NotReady(f"{holds} holds were opened meanwhile; release or discard them first")
         self._rows(sql.MOVE, horizon=horizon)
-        self._rows(sql.AUDIT, actor=actor, slot=self._slot, horizon=horizon)
+        self._rows(sql.AUDIT, actor=actor.text, slot=self._slot, horizon=horizon)
         return len(shards)
 
 
