@@ -60,7 +60,12 @@ def start(stream: PostgresStream, url: str) -> None:
 @contextmanager
 def streams(url: str, *, direct: str | None = None) -> Iterator[Streams]:
     """Provide streams of the database *url*, with the publication made."""
-    assert not CdcSetup(direct or url, "packhorse").run(act=True, unbounded=True).refused
+    setup = CdcSetup(direct or url, "packhorse")
+    eventually(
+        lambda: not setup.run(act=True, unbounded=True).refused,
+        what="publication and slot are made; the slot waits for whoever writes to the server",
+        timeout=30,
+    )
     found = Streams(url=url, direct=direct or url)
     try:
         yield found

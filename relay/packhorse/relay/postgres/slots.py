@@ -9,6 +9,15 @@ from packhorse.core.errors import PackhorseError
 from packhorse.relay import cdc_sql
 from packhorse.relay.model import Row, Snapshot
 from packhorse.relay.postgres.connection import Reach, connect, translated
+from packhorse.relay.postgres.slot_faults import (
+    TIMED_OUT,
+    end_of_last_record,
+    failed,
+    lost,
+    not_set_up,
+    state_of,
+    unavailable,
+)
 from packhorse.relay.stream import (
     Cause,
     OtherSlot,
@@ -25,7 +34,6 @@ SET_UP = 5.0
 """Seconds that making a slot may take: polling waits meanwhile."""
 MOVING = 30.0
 """Seconds that moving a slot forward may take: the server reads the log in between, some hundred MiB a second."""
-_TIMED_OUT = frozenset({"55P03", "57014"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +95,17 @@ class Slots:
     def check(self, server: Server) -> None:
         """Refuse what streaming can't work with: a wrong server setting, a missing right, another publication."""
         if server.in_recovery:
-            raise _unavailable("this server is a standby; replication_url must lead to the primary")
+            raise failed("this server is a standby; replication_url must lead to the primary")
         if server.wal_level != "logical":
-            raise _not_set_up(
+            raise not_set_up(
                 f"wal_level is {server.wal_level} and streaming needs logical; set it in postgresql.conf and restart the server"
             )
         if not server.may_replicate:
-            raise _not_set_up(
+            raise not_set_up(
                 f"role {server.role} has no REPLICATION; run ALTER ROLE {server.role} REPLICATION, as a superuser"
             )
         if (wrong := self.publication_fault()) is not None:
-            raise _not_set_up(f"{wrong}; run `packhorse relay cdc-setup`")
+            raise not_set_up(f"{wrong}; run `packhorse relay cdc-setup`")
 
     def publication_fault(self) -> str | None:
         """Return what is wrong with the publication; None when it brings the outbox's inserts and nothing else."""
@@ -123,14 +131,14 @@ class Slots:
         state = self._slot()
         if state is not None:
             if not state[0] or state[1] != server.database:
-                raise _not_set_up(
+                raise not_set_up(
                     f"slot {self.name} is no slot of ours for this database; drop it or rename it, and try again"
                 )
             if state[3] != "lost":
                 return False
             self.drop()
         if server.slots_there - (state is not None) >= server.slots_allowed:
-            raise _not_set_up(
+            raise not_set_up(
                 f"all {server.slots_allowed} replication slots of the server are taken (max_replication_slots); "
                 "`packhorse relay cdc-setup --list` shows ours; drop one, or raise the setting and restart the server"
             )
@@ -147,15 +155,12 @@ class Slots:
         """Move the slot forward to *at*; refuse one that stands ahead of it, is gone, lost or read by another."""
         state = self._slot()
         if state is None:
-            raise StreamUnavailable(
-                f"slot {self.name} is gone; the relay polls, and makes a new one", cause=Cause.SLOT_LOST
-            )
+            raise lost(f"slot {self.name} is gone; the relay polls, and makes a new one")
         _, _, pid, status, confirmed, _, lag, reason = state
         if status == "lost" or confirmed is None:
-            raise StreamUnavailable(
+            raise lost(
                 f"slot {self.name} is lost ({reason or 'its log was removed'}): it held more than max_slot_wal_keep_size; "
-                "the relay polls, and makes a new one",
-                cause=Cause.SLOT_LOST,
+                "the relay polls, and makes a new one"
             )
         if pid is not None:
             raise StreamUnavailable(
@@ -164,10 +169,9 @@ class Slots:
                 cause=Cause.SLOT_IN_USE,
             )
         if lsn(confirmed) > at:
-            raise StreamUnavailable(
+            raise lost(
                 f"slot {self.name} stands at {confirmed}, ahead of {lsn_text(at)}: somebody else has read from it; "
-                "the relay polls first",
-                cause=Cause.SLOT_LOST,
+                "the relay polls first"
             )
         if (
             lsn(confirmed) < at and lag > 0
@@ -180,7 +184,7 @@ class Slots:
             with translated(connection):
                 connection.execute(cdc_sql.ADVANCE, {"slot": self.name, "at": lsn_text(at)})
         except PackhorseError as error:
-            if _state(error) in _TIMED_OUT:
+            if state_of(error) in TIMED_OUT:
                 raise StreamUnavailable(
                     f"slot {self.name} stands {lag} bytes behind, more than the server could read in {MOVING * 4 / 5:.0f} s; "
                     "it is given up when it holds more than wal_budget, "
@@ -197,7 +201,7 @@ class Slots:
             cdc_sql.MARK.format(schema=self._schema), publication=self.publication
         )[0]
         if published != self._published:
-            raise _not_set_up(
+            raise not_set_up(
                 f"publication {self.publication} was changed while it was in use: rows may be missing from the stream; "
                 "the relay polls them, and `packhorse relay cdc-setup --dry-run` says how the publication stands"
             )
@@ -243,12 +247,12 @@ class Slots:
         try:
             return connect(self._url, reach)
         except PackhorseError as error:
-            raise _unavailable(str(error)) from error
+            raise failed(str(error)) from error
 
     def run(self, statement: str, **values: object) -> list[Row]:
         """Run a statement of cdc_sql and return its rows."""
         if self._connection is None or self._connection.closed:
-            raise _unavailable("the connection to the database is gone")
+            raise failed("the connection to the database is gone")
         try:
             with translated(self._connection):
                 cursor = self._connection.execute(statement, values or None)
@@ -257,24 +261,12 @@ class Slots:
             raise self._told(error) from error
 
     def _told(self, error: PackhorseError) -> StreamUnavailable:
-        state = _state(error)
-        if state == "42501":
-            return _not_set_up(
-                f"{error.__cause__}".strip().partition("\n")[0]
-                + "; the relay's role needs REPLICATION, and cdc-setup one that owns the outbox"
-            )
-        if state == "53400":
-            return _not_set_up(f"no slot can be made: {error.__cause__}; raise max_replication_slots")
-        if state == "55006":
-            return StreamUnavailable(
-                f"slot {self.name} is read by another process: {error.__cause__}", cause=Cause.SLOT_IN_USE
-            )
-        if state in _TIMED_OUT:
-            return _not_set_up(
-                f"slot {self.name} could not be made within {self._reach.answer / 2:g} s: it waits for transactions "
-                f"that write, the oldest of {self._oldest_writer()}; it is tried again, or end that one"
-            )
-        return _unavailable(str(error))
+        if state_of(error) not in TIMED_OUT:
+            return unavailable(error, slot=self.name)
+        return not_set_up(
+            f"slot {self.name} could not be made within {self._reach.answer / 2:g} s: it waits for transactions "
+            f"that write, the oldest of {self._oldest_writer()}; it is tried again, or end that one"
+        )
 
     def _oldest_writer(self) -> str:
         try:
@@ -302,29 +294,3 @@ def left_slots(url: str, schema: str, *, reach: Reach, ours_too: bool) -> list[O
     if ours_too and state.exists and state.active_pid is None:
         found.append(OtherSlot(name=state.name, active=False, held_bytes=state.held_bytes or 0))
     return found
-
-
-def end_of_last_record(insert: int, *, block: int, segment: int) -> int:
-    """
-    Return where the last record of the log ends, given where the next one begins.
-
-    They differ where a page is just full: the next record begins behind the next page's header, and a stream's word
-    would not reach that until something more is written.
-
-    >>> [hex(end_of_last_record(at, block=8192, segment=16 << 20)) for at in (0x2000018, 0x1000028, 0x2000058, 0x2004018)]
-    ['0x2000018', '0x1000000', '0x2000058', '0x2004000']
-    """
-    header = 40 if insert - insert % block == insert - insert % segment else 24
-    return insert - header if insert % block == header else insert
-
-
-def _state(error: PackhorseError) -> str | None:
-    return error.__cause__.sqlstate if isinstance(error.__cause__, psycopg.Error) else None
-
-
-def _not_set_up(text: str) -> StreamUnavailable:
-    return StreamUnavailable(text, cause=Cause.NOT_SET_UP)
-
-
-def _unavailable(text: str) -> StreamUnavailable:
-    return StreamUnavailable(text, cause=Cause.STREAM_FAILED)

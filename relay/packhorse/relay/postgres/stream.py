@@ -7,6 +7,7 @@ from packhorse.relay.model import Snapshot
 from packhorse.relay.pgoutput import Decoder
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.replication import Replication
+from packhorse.relay.postgres.slot_faults import failed, lost, not_set_up
 from packhorse.relay.postgres.slots import Slots
 from packhorse.relay.stream import Cause, Slot, SlotState, StreamBatch, StreamUnavailable
 
@@ -148,7 +149,7 @@ class PostgresStream:
         if decoder.word:
             self._asked_at = None
         elif self._asked_at is not None and now >= self._asked_at + self._silence:
-            raise _failed(
+            raise failed(
                 f"the server has not answered for {self._silence:g} s; is it busy, or the network cut?"
             )
         if decoder.reply_wanted or now >= self._told_at + self._pause:
@@ -172,7 +173,7 @@ class PostgresStream:
         self._running()
         try:
             if self._slots.generation != self._generation:
-                raise _failed("the connection to the database was another when the stream began")
+                raise failed("the connection to the database was another when the stream began")
             return self._slots.mark()
         except StreamUnavailable as error:
             raise self._broken(error) from error
@@ -200,7 +201,7 @@ class PostgresStream:
 
     def _running(self) -> tuple[Replication, Decoder]:
         if self._connection is None or self._decoder is None:
-            raise self._error or _failed("there is no stream; it has to be started first")
+            raise self._error or failed("there is no stream; it has to be started first")
         return self._connection, self._decoder
 
     def _broken(self, error: StreamUnavailable) -> StreamUnavailable:
@@ -219,12 +220,12 @@ class PostgresStream:
         if state.exists and state.lost is None:
             return error
         what = f"is lost ({state.lost})" if state.exists else "is gone"
-        return StreamUnavailable(f"slot {self._slots.name} {what}; {error}", cause=Cause.SLOT_LOST)
+        return lost(f"slot {self._slots.name} {what}; {error}")
 
     def _same_server(self, connection: Replication) -> None:
         """Refuse two connections to different servers: after a failover, a mark of one means nothing in the log of the other."""
         if (streams := connection.identity()) != (ours := self._slots.identity()):
-            raise _failed(
+            raise failed(
                 f"two connections of one URL lead to different servers: {streams} and {ours}; "
                 "name the primary alone in replication_url"
             )
@@ -240,12 +241,7 @@ class PostgresStream:
         finally:
             outbox.close()
         if (ours := self._slots.identity()) != theirs:
-            raise StreamUnavailable(
+            raise not_set_up(
                 f"replication_url leads to server {ours[0]}, timeline {ours[1]}, database {ours[2]}, and database_url to "
-                f"{theirs[0]}, {theirs[1]}, {theirs[2]}; both must be the same primary",
-                cause=Cause.NOT_SET_UP,
+                f"{theirs[0]}, {theirs[1]}, {theirs[2]}; both must be the same primary"
             )
-
-
-def _failed(text: str) -> StreamUnavailable:
-    return StreamUnavailable(text, cause=Cause.STREAM_FAILED)
