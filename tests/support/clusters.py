@@ -11,6 +11,7 @@ Programs are those of the `dev` extra: pg_dump, pg_basebackup, pg_upgrade and al
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,7 @@ from typing import Any
 
 from tests.support.proxy import free_port
 from tests.support.stack import temporary_folder
+from tests.support.wait import eventually
 
 from packhorse.local.postgres import packaged_binaries
 from packhorse.local.users import Account, unprivileged_account
@@ -105,10 +107,12 @@ class Cluster:
         """End recovery; returns when it takes writes."""
         self.run("pg_ctl", "-w", "-D", self.data, "promote")
 
-    @property
-    def runs(self) -> bool:
-        """Tell whether it runs."""
-        return (self.data / "postmaster.pid").exists()
+    def end(self) -> None:
+        """Kill it if it runs; its files are not needed any more."""
+        pid_file = self.data / "postmaster.pid"
+        if pid_file.exists():
+            os.kill(int(pid_file.read_text().split()[0]), signal.SIGQUIT)
+            eventually(lambda: not pid_file.exists(), what=f"the server in {self.data} ends")
 
     def run(self, program: str, *arguments: object) -> str:
         """Run one of its programs as its account; return what it wrote."""
@@ -149,7 +153,7 @@ def clusters() -> Iterator[NewCluster]:
         ) -> Cluster:
             cluster = Cluster(folder / f"cluster-{len(made)}", account)
             made.append(cluster)
-            running.callback(lambda: cluster.stop("immediate") if cluster.runs else None)
+            running.callback(cluster.end)
             if clone_of is not None:
                 cluster.copy(clone_of)
             elif standby_of is not None:
