@@ -44,13 +44,6 @@ those the relay always commits a small write of its own, which waits for them. W
 nobody would be on its topic and, when a standby takes over, in no database.
 """
 
-_FLUSHED = """CASE WHEN current_setting('synchronous_standby_names') = '' THEN pg_current_wal_flush_lsn() ELSE '0/0' END"""
-"""
-How far the log is on every disk that a commit waits for. How far synchronous standbys are is told to no plain role: with
-those the relay always commits a small write of its own, which waits for them. Without that a row whose writer waits for
-nobody would be on its topic and, when a standby takes over, in no database.
-"""
-
 POLL = f"""
 SELECT 0::bigint AS seq, pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text, NULL::bytea,
     ({_FLUSHED} >= pg_current_wal_insert_lsn())::int::bigint, NULL::text, NULL::text, NULL::text,
