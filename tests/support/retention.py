@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 
 from packhorse.producer.partitions import Day
+from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.retention.model import Facts, Outcome, Report, Rules
 from packhorse.relay.retention.postgres import PostgresPartitions
 from packhorse.relay.retention.shell import run_once
@@ -76,7 +77,7 @@ class Retention:
     """Retention of one database, without a process of its own."""
 
     def __init__(self, url: str, *, patience: float = 0.05) -> None:
-        self.partitions = PostgresPartitions(url, "packhorse", patience=patience)
+        self.partitions = PostgresPartitions(url, "packhorse", patience=patience, reach=Reach(answer=20))
 
     def run(self, keep_days: int | None = 14, *, ahead: int = 14) -> Report:
         """Run once."""

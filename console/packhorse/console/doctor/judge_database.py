@@ -164,15 +164,15 @@ def _partitions(tables: Tables) -> Finding:
         return warning(
             "partitions",
             f"rows lie in outbox_default; day partitions {found}",
-            cause="partitions were not made in time; nothing is lost, but these days can't be dropped by partition",
-            next_step="run `packhorse migrate up` daily; move the rows when writers are quiet",
+            cause="partitions were not made in time; nothing is lost, and it is emptied once all of it is old and published",
+            next_step="let a relay run, or run `packhorse retention run` daily; see docs/how-to/retention.md",
         )
     if ahead < DAYS_WANTED:
         return warning(
             "partitions",
             found,
             cause="soon rows fall into outbox_default; nothing is lost, but these days can't be dropped by partition",
-            next_step="packhorse migrate up (run it daily, it is quick)",
+            next_step="let a relay run, or run `packhorse retention run` daily",
         )
     return ok("partitions", found)
 

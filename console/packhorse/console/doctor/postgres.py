@@ -20,6 +20,7 @@ from packhorse.console.doctor.judge_database import (
     judge_server,
     judge_tables,
 )
+from packhorse.console.doctor.judge_retention import Retention, judge_retention
 from packhorse.console.postgres import connected, translated
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError
@@ -58,7 +59,12 @@ class DatabaseCheck:
             tables = self._tables(connection)
             found += judge_tables(tables)
             if tables.current is not None:
-                for name, look in (("relay", self._relay), ("groups", self._groups)):
+                looks = (
+                    ("relay", self._relay),
+                    ("retention", self._retention),
+                    ("groups", self._groups),
+                )
+                for name, look in looks:
                     found += self._guarded(name, look, connection)
         return found
 
@@ -133,6 +139,12 @@ class DatabaseCheck:
     def _relay(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         rows = self._all(connection, sql.RELAY)
         return judge_relay(Relay(**rows[0]) if rows else None)
+
+    def _retention(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        rows = self._all(connection, sql.RETENTION)
+        if rows:
+            rows[0]["overdue"] = tuple(rows[0]["overdue"])
+        return judge_retention(Retention(**rows[0]) if rows else None)
 
     def _groups(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         return judge_groups([GroupState(**row) for row in self._all(connection, sql.GROUPS)])

@@ -48,6 +48,14 @@ WHERE r.shard = 0
 """
 """The relay's row; whether its horizon has everything; whether it is ahead of the database."""
 
+RETENTION = """
+SELECT clock_timestamp() - t.ran_at AS age, t.keep_days,
+       ARRAY(SELECT each ->> 'name' || ' ' || (each ->> 'told') FROM jsonb_array_elements(t.overdue) AS each) AS overdue,
+       EXISTS (SELECT FROM {schema}.relay AS r WHERE r.lease_until > clock_timestamp()) AS owned
+FROM {schema}.retention AS t
+"""
+"""When retention ran last, and what it had to keep."""
+
 GROUPS = """
 SELECT i.group_id AS "group", count(*) FILTER (WHERE i.outcome = 'quarantine') AS quarantined,
        clock_timestamp() - min(i.due_at) FILTER (WHERE i.outcome = 'retry') AS overdue
