@@ -110,24 +110,23 @@ class KafkaBroker:
     def _send(self, rows: Sequence[Row]) -> Handed:
         produce, report, sure = self._producer.produce, self._report, self._gate.sure
         headers_of = self._headers
+        aggregatetype, topic, fits = "", "", -1
         for count, row in enumerate(rows):
-            topic, fits = sure.get(row[AGGREGATETYPE], ("", -1))
+            if row[AGGREGATETYPE] != aggregatetype:
+                aggregatetype = row[AGGREGATETYPE]
+                topic, fits = sure.get(aggregatetype, ("", -1))
             if len(row[PAYLOAD] or b"") > fits:
                 passed = self._gate.passed(row)
                 if isinstance(passed, Fault):
                     return Handed(count, passed)
                 if self._gate.smallest < self._batch:
                     return self._in_smaller_batches(rows) if not count else Handed(count)
-                topic = passed
+                topic, fits = sure.get(aggregatetype, (passed, -1))
             try:
+                # By position: topic, value, key, partition, both names of the callback, timestamp, headers. By name 0.4 µs more.
                 produce(
-                    topic,
-                    row[PAYLOAD],
-                    row[AGGREGATEID],
-                    on_delivery=report,
-                    timestamp=row[CREATED_MS],
-                    headers=headers_of(row),
-                )
+                    topic, row[PAYLOAD], row[AGGREGATEID], -1, report, report, row[CREATED_MS], headers_of(row)
+                )  # fmt: skip
             except BufferError:
                 self._poll(_ROOM)
                 return Handed(count)
