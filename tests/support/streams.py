@@ -78,7 +78,12 @@ def streams(url: str, *, direct: str | None = None) -> Iterator[Streams]:
 
 
 def read_until(
-    stream: PostgresStream, fact: Callable[[list[Row], int], bool], *, what: str, limit: int = 5_000
+    stream: PostgresStream,
+    fact: Callable[[list[Row], int], bool],
+    *,
+    what: str,
+    limit: int = 5_000,
+    timeout: float = 20,
 ) -> tuple[list[Row], int]:
     """Read, asking for word and confirming what came, until *fact* of all rows and the position; return both."""
     rows: list[Row] = []
@@ -92,14 +97,16 @@ def read_until(
         confirmed = batch.received
         return fact(rows, confirmed)
 
-    eventually(read, what=what, timeout=20)
+    eventually(read, what=what, timeout=timeout)
     return rows, confirmed
 
 
-def read_to_mark(stream: PostgresStream, *, limit: int = 5_000) -> tuple[list[Row], int]:
+def read_to_mark(stream: PostgresStream, *, limit: int = 5_000, timeout: float = 20) -> tuple[list[Row], int]:
     """Return all rows committed so far and not yet read, and the position behind them."""
     _, until = stream.mark()
-    return read_until(stream, lambda _, received: received >= until, what="all is received", limit=limit)
+    return read_until(
+        stream, lambda _, received: received >= until, what="all is received", limit=limit, timeout=timeout
+    )
 
 
 def read_all(stream: PostgresStream, *, limit: int = 5_000) -> list[Row]:

@@ -6,7 +6,8 @@ SELECT current_setting('wal_level'), pg_is_in_recovery(), current_user::text,
     (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())::bigint,
     current_setting('max_replication_slots')::int, (SELECT count(*) FROM pg_replication_slots)::int,
     (SELECT setting::bigint * 1024 * 1024 FROM pg_settings WHERE name = 'max_slot_wal_keep_size'),
-    current_setting('wal_block_size')::int, (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_segment_size')
+    current_setting('wal_block_size')::int, (SELECT setting::bigint FROM pg_settings WHERE name = 'wal_segment_size'),
+    current_setting('synchronous_standby_names') <> ''
 """
 """What the server and the role allow; max_slot_wal_keep_size is negative when nothing bounds what a slot holds."""
 
@@ -32,7 +33,7 @@ MARK = """
 SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text,
     (SELECT p.oid::text || ' ' || p.xmin::text || ' ' || coalesce(r.xmin::text, '-') FROM pg_publication AS p
       LEFT JOIN pg_publication_rel AS r ON r.prpubid = p.oid AND r.prrelid = to_regclass('"{schema}".outbox')
-     WHERE p.pubname = %(publication)s)
+     WHERE p.pubname = %(publication)s), current_setting('synchronous_standby_names') <> ''
 """
 """The snapshot is the statement's own, taken before it runs; the position is read while it runs, hence after."""
 

@@ -13,10 +13,10 @@ from packhorse.relay.model import Policy
 from packhorse.relay.owner import owner_name
 from packhorse.relay.pace import ThreadPace
 from packhorse.relay.ports import Probe
+from packhorse.relay.postgres.cdc_setup import left_slots
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.lease import PostgresLease
 from packhorse.relay.postgres.outbox import PostgresOutbox
-from packhorse.relay.postgres.slots import left_slots
 from packhorse.relay.postgres.stream import PostgresStream
 from packhorse.relay.postgres.waking import PostgresWakes
 from packhorse.relay.records import all_headers_of, headers_of

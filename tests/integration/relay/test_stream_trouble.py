@@ -10,14 +10,14 @@ from psycopg import sql
 from tests.support.databases import unique_name
 from tests.support.relay import insert
 from tests.support.stack import PrivateDatabase
-from tests.support.streams import Streams, read_all, start, streams
+from tests.support.streams import Streams, read_all, read_to_mark, start, streams
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.relay.model import AGGREGATEID
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.slots import Slots
-from packhorse.relay.stream import Cause, StreamUnavailable
+from packhorse.relay.stream import Cause, StreamUnavailable, lsn
 
 Connection = psycopg.Connection[tuple[object, ...]]
 QUICK = Reach(connect=1.0, answer=1.0)
@@ -96,6 +96,31 @@ def test_a_slot_over_the_servers_limit_is_told_and_made_anew(
     assert [row[AGGREGATEID] for row in read_all(stream)] == ["k"]
 
 
+def test_a_mark_at_the_end_of_a_page_of_the_log_is_reached_on_an_idle_server(
+    private_database: PrivateDatabase, made: Streams
+) -> None:
+    """Fails when a mark is where the next record will begin: behind the next page's header, which nobody writes yet."""
+    stream = made.started()
+    with opened(private_database.direct_url) as connection:
+
+        def end() -> int:
+            row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+            assert row is not None
+            return lsn(str(row[0]))
+
+        def on_a_page() -> bool:
+            """Fill a page to its last byte; somebody else may write in between."""
+            room = 8192 - end() % 8192 - 56  # what a message takes beside its text
+            connection.execute(
+                "SELECT pg_logical_emit_message(false, 'x', repeat('x', %s))",
+                (room if 0 < room < 7000 else 500,),
+            )
+            return end() % 8192 == 24
+
+        eventually(on_a_page, what="the log ends with a page")
+        read_to_mark(stream, timeout=3)  # by itself the server writes the next record within 15 s
+
+
 @pytest.mark.parametrize("fault", ["black_hole", "cut"])
 def test_a_network_that_goes_away_ends_the_stream_within_its_bounds(
     private_database: PrivateDatabase, made: Streams, fault: str
@@ -138,6 +163,26 @@ def test_a_database_that_restarts_ends_the_stream_and_the_slot_stays(
         insert(connection, "later")
     eventually(lambda: cause_of(lambda: start(stream, made.direct)) is None, what="it streams again")
     assert stream.held().exists
+
+
+@pytest.mark.case("R-19")
+def test_rows_wait_for_synchronous_standbys(private_database: PrivateDatabase, made: Streams) -> None:
+    """Fails when what is on the primary's own disk is given: a standby that takes over would not have it."""
+    with opened(private_database.direct_url) as connection:
+        connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        connection.execute("SELECT pg_reload_conf()")
+        try:
+            connection.execute("SET synchronous_commit = local")
+            stream = made.started(reach=QUICK)
+            insert(connection, "k")
+            with pytest.raises(StreamUnavailable):
+                read_all(stream)
+        finally:
+            connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            connection.execute("SELECT pg_reload_conf()")
+        eventually(lambda: cause_of(lambda: start(stream, made.direct)) is None, what="it streams again")
+        insert(connection, "again")
+    assert [row[AGGREGATEID] for row in read_all(stream)] == ["again"]
 
 
 @pytest.fixture

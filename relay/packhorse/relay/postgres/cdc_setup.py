@@ -9,7 +9,7 @@ from packhorse.relay import cdc_sql
 from packhorse.relay.cdc import Done, Listed, Report, Step, listed, size
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.slots import Server, Slots
-from packhorse.relay.stream import SLOT_PREFIX, StreamUnavailable
+from packhorse.relay.stream import SLOT_PREFIX, OtherSlot, StreamUnavailable
 
 
 class CdcSetup:
@@ -173,3 +173,23 @@ def _left(shards: list[Slots]) -> list[Step]:
 
 def _step(what: str, fine: bool, good: str, bad: str) -> Step:
     return Step(what=what, done=Done.FINE if fine else Done.REFUSED, text=good if fine else bad)
+
+
+def left_slots(url: str, schema: str, *, reach: Reach, ours_too: bool) -> list[OtherSlot]:
+    """
+    Return slots of ours that no relay reads now; *ours_too*: also shard 0's, which a polling relay has no use for.
+
+    Empty when the database can't be asked: whoever asks next will see.
+    """
+    slots = Slots(url, schema, shard=0, reach=reach)
+    try:
+        slots.open()
+        state = slots.state()
+    except StreamUnavailable:
+        return []
+    finally:
+        slots.close()
+    found = [slot for slot in state.others if not slot.active]
+    if ours_too and state.exists and state.active_pid is None:
+        found.append(OtherSlot(name=state.name, active=False, held_bytes=state.held_bytes or 0))
+    return found

@@ -18,6 +18,7 @@ from packhorse.relay.postgres.slot_faults import (
     state_of,
     unavailable,
 )
+from packhorse.relay.sql import FLUSH_LOG
 from packhorse.relay.stream import (
     Cause,
     OtherSlot,
@@ -50,6 +51,7 @@ class Server:
     keep_size: int
     block: int
     segment: int
+    standbys: bool
 
 
 class Slots:
@@ -67,6 +69,7 @@ class Slots:
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._published: str | None = None
         self._block = self._segment = 0
+        self._standbys = False
         self.generation = 0
         self.name = ""
         self.publication = publication_name(schema)
@@ -77,7 +80,7 @@ class Slots:
             self._connection = self._connect(self._reach)
             self.generation += 1
         server = Server(**dict(zip(Server.__slots__, self.run(cdc_sql.SERVER)[0], strict=True)))
-        self._block, self._segment = server.block, server.segment
+        self._block, self._segment, self._standbys = server.block, server.segment, server.standbys
         self.name = slot_name(self._schema, self._shard, database=server.database)
         return server
 
@@ -197,7 +200,7 @@ class Slots:
 
     def mark(self) -> tuple[Snapshot, int]:
         """Return the current snapshot and a position read after it; refuse when the publication has changed since `check`."""
-        snapshot, position, published = self.run(
+        snapshot, position, published, self._standbys = self.run(
             cdc_sql.MARK.format(schema=self._schema), publication=self.publication
         )[0]
         if published != self._published:
@@ -206,6 +209,16 @@ class Slots:
                 "the relay polls them, and `packhorse relay cdc-setup --dry-run` says how the publication stands"
             )
         return snapshot, self._end(position)
+
+    def secure(self) -> None:
+        """
+        Wait until every synchronous standby has what the stream brought; nothing where there are none.
+
+        The server streams what is on its own disk. Without this a row would be on its topic and, when a standby takes
+        over, in no database.
+        """
+        if self._standbys:
+            self.run(FLUSH_LOG)
 
     def state(self) -> SlotState:
         """Return how the slot stands."""
@@ -274,23 +287,3 @@ class Slots:
         except StreamUnavailable:
             found = []
         return f"{found[0][0]}, {found[0][1]} s old" if found else "an unknown process"
-
-
-def left_slots(url: str, schema: str, *, reach: Reach, ours_too: bool) -> list[OtherSlot]:
-    """
-    Return slots of ours that no relay reads now; *ours_too*: also shard 0's, which a polling relay has no use for.
-
-    Empty when the database can't be asked: whoever asks next will see.
-    """
-    slots = Slots(url, schema, shard=0, reach=reach)
-    try:
-        slots.open()
-        state = slots.state()
-    except StreamUnavailable:
-        return []
-    finally:
-        slots.close()
-    found = [slot for slot in state.others if not slot.active]
-    if ours_too and state.exists and state.active_pid is None:
-        found.append(OtherSlot(name=state.name, active=False, held_bytes=state.held_bytes or 0))
-    return found

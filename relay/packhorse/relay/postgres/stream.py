@@ -93,6 +93,8 @@ class PostgresStream:
                 self._tell(connection, decoder, ask=True)
             self._gather(connection, decoder, patience, limit, asked=ask)
             self._tend(connection, decoder)
+            if decoder.rows:
+                self._slots.secure()
         except StreamUnavailable as error:
             raise self._broken(error) from error
         return StreamBatch(rows=decoder.take(), received=decoder.received)
