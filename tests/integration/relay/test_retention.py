@@ -156,6 +156,7 @@ def test_an_unpublished_row_keeps_its_partition_and_is_named(
     with psycopg.connect(database) as writer:
         if how == "running":  # begun before the horizon, committed after it
             fill(writer, 16)
+            fill(connection, 3)
         publish(connection)
         if how == "other shard":
             connection.execute("UPDATE packhorse.relay SET horizon = '3:3:' WHERE shard = 1")
