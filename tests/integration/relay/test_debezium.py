@@ -150,6 +150,41 @@ def test_the_relay_and_debezium_send_the_same_bytes(
     assert any(value is None for record in theirs for _, value in record.headers)
 
 
+@pytest.mark.case("C-06")
+def test_the_connector_s_slot_moves_on_while_the_outbox_is_quiet(beside: Carrier) -> None:
+    """Fails when heartbeats are filtered away, or when the driver may not confirm what the server says is not for us."""
+    with psycopg.connect(beside.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE busy AS SELECT generate_series(1, 50000) AS number")
+        at = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+        assert at is not None
+
+        def moved() -> bool:
+            found = connection.execute(
+                "SELECT confirmed_flush_lsn >= %s::pg_lsn FROM pg_replication_slots WHERE slot_name = %s",
+                (at[0], beside.name),
+            ).fetchone()
+            return found == (True,)
+
+        eventually(moved, what="the slot is past what other tables wrote", timeout=30)
+
+
+def test_a_missing_topic_stops_all_in_silence_and_its_making_lets_all_go_on(
+    beside: Carrier, stack: Endpoints
+) -> None:
+    """What docs/how-to/debezium.md warns of: fails when the connector tells it by its status one day."""
+    bootstrap, late = stack.kafka_bootstrap, f"late_{unique_name('t')}"
+    with psycopg.connect(beside.url) as connection:
+        missing = insert(connection, "k", kind=late)
+        behind = insert(connection, "k")
+    refused = f"{beside.namespace}.{late}=UNKNOWN_TOPIC_OR_PARTITION"
+    eventually(lambda: refused in beside.connect.log.read_text(), what="the log names the topic", timeout=30)
+    beside.connect.await_running(beside.name)
+    assert behind not in {record.id for record in records(bootstrap, f"{beside.namespace}.orders")}
+    make_topic(bootstrap, f"{beside.namespace}.{late}")
+    beside.arrived(bootstrap, f"{beside.namespace}.{late}", {missing})
+    beside.arrived(bootstrap, f"{beside.namespace}.orders", {behind})
+
+
 @pytest.mark.case("C-09", "C-04")
 @pytest.mark.parametrize("mode", ["polling", "cdc"])
 def test_moves_to_debezium_and_back_leave_no_gap(

@@ -176,7 +176,8 @@ class ConnectorSlot:
         _refuse(_owned(_owners(shards)))
         if any(not ours for *_, ours in shards):
             raise NotReady(
-                "the relay's position was saved on another server; `packhorse relay verify` says what became of it"
+                "the relay's position was saved on another server, or before this one took over; start the relay once: "
+                "it looks at the rows, goes on or says what to do"
             )
         if holds := self._rows(sql.HOLDS)[0][0]:
             raise NotReady(f"{holds} holds were opened meanwhile; release or discard them first")
