@@ -17,6 +17,9 @@ from packhorse.relay.model import SEQ, Batch
 from packhorse.relay.moment import Moment
 from packhorse.relay.state import Release, State
 
+MEET_WITH = 0.1
+"""Seconds that the last rows of a release may take at its rate: the relay stands still for them, and everybody waits."""
+
 
 def forget(state: State) -> State:
     """Void the release that runs; its client must be closed."""
@@ -40,7 +43,7 @@ def blocked(state: State, hold: Hold) -> bool:
 
 def advanced(state: State, at: Moment) -> State:
     """Begin a release, find its next leg, let it meet the relay; whatever needs nothing but thought."""
-    if not state.owned or state.confirmed is None or state.streaming:
+    if not state.owned or state.confirmed is None or state.streaming or state.stop_by is not None:
         return state
     release = state.release
     if release is None:
@@ -85,11 +88,17 @@ def _fetched(state: State, event: e.HeldFetched, at: Moment) -> State:
         return state
     batch = _own(state, hold, event.batch)
     # near the end: the relay stands still until this is there too
-    if not release.meeting and batch.complete and len(event.batch.rows) < at.policy.release_rows:
+    few = min(at.policy.release_rows - 1, _rate(hold, at) * MEET_WITH)
+    if not release.meeting and batch.complete and len(event.batch.rows) <= few:
         release = _meet(release, at)
     release = replace(release, batch=batch)
     state = replace(state, release=release, turn=False)
     return state if batch.rows else _behind(state, hold, release)
+
+
+def _rate(hold: Hold | None, at: Moment) -> int:
+    """Return the rows a second of the release, at most."""
+    return (hold.rate if hold is not None else None) or at.policy.release_rate
 
 
 def _own(state: State, hold: Hold, batch: Batch) -> Batch:
@@ -117,8 +126,7 @@ def _taken(state: State, count: int, at: Moment) -> State:
     release = state.release
     if release is None or release.batch is None:
         return state
-    hold = state.hold_of(release.scope)
-    rate = (hold.rate if hold is not None else None) or at.policy.release_rate
+    rate = _rate(state.hold_of(release.scope), at)
     since = at.now if release.waiting_since is None else release.waiting_since
     return replace(
         state,
@@ -242,14 +250,14 @@ def _releaser_renewed(state: State, event: e.ReleaserRenewed, at: Moment) -> Sta
     if release is None:
         return state
     hold = state.hold_of(release.scope)
-    if hold is None or not state.owned:
+    if hold is None or not state.owned or state.stop_by is not None:
         return replace(state, release=None)
     fault = event.fault
     if fault is not None and (release.piece == 1 or fault.scope.kind is Kind.TOPIC):
         state = _narrower(state, hold, fault, at)
     left = state.release or release
     hold = state.hold_of(release.scope)
-    if hold is None or not hold.releasing:
+    if hold is None or not hold.releasing or blocked(state, hold):
         return replace(state, release=None)
     again = Release(scope=hold.scope, sent=hold.position, next_at=left.next_at, failures=left.failures)
     return replace(state, release=again)

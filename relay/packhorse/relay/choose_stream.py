@@ -24,9 +24,16 @@ def way_in(state: State, *, now: float, policy: Policy) -> c.Command | None:
 
 
 def carry(state: State, *, now: float, policy: Policy) -> c.Command:
-    """Send what was read, mark a horizon now and then, read on."""
+    """
+    Send what was read, mark a horizon now and then, read on.
+
+    Nothing is read before the table has heard of the mode: that write, through the connection that the horizon was read
+    through, proves that the database has not started anew since, and that the horizon is still a fact.
+    """
     stream = state.stream
     assert stream is not None
+    if state.mode_told != state.mode:
+        return c.Wait(max(state.database_at - now, 0.001))
     if now >= state.slot_at:
         return c.LookAtSlot()
     if stream.rows:

@@ -2,12 +2,16 @@
 A database as the relay meets it: snapshots, transaction ids, sequence values, the log, and crashes.
 
 What Postgres does apart is apart here too: a transaction id is drawn at the first write, a sequence value at the insert,
-and a commit inserts its record into the log, flushes it (or doesn't), and only then becomes visible.
+and a commit inserts its record into the log, flushes it (or doesn't), and only then becomes visible. Prepared transactions
+outlive a crash, a restore brings an earlier state back, and a slot hands out what the flushed log says.
 """
 
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from packhorse.relay.commands import HoldChange
+from packhorse.relay.holds import Hold, Scope
 from packhorse.relay.model import Position
 
 
@@ -28,6 +32,7 @@ class Transaction:
 
     xid: int
     rows: list[Row] = field(default_factory=list)
+    prepared: bool = False
 
 
 @dataclass
@@ -40,6 +45,19 @@ class RelayRow:
     lease_until: float = 0.0
     trouble: str | None = None
     published: int = 0
+    holds: dict[Scope, Hold] = field(default_factory=dict)
+    orders: int = 0
+    finish: bool = False
+    mode: str = "polling"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit's record in the log."""
+
+    lsn: int
+    xid: int
+    rows: tuple[Row, ...]
 
 
 class Database:
@@ -58,6 +76,10 @@ class Database:
         self.relay = RelayRow(Position(horizon="1:1:"))
         self.incarnation = 0
         self.commit_order: dict[str, list[str]] = {}
+        self.log: list[Commit] = []
+        self.slot: int | None = None
+        self.discarded: set[str] = set()
+        self.gone: set[str] = set()
 
     # --- writers
 
@@ -83,7 +105,14 @@ class Database:
     def log_commit(self, transaction: Transaction) -> int:
         """Insert the commit record; return the position that must be flushed for it to last."""
         self._log(transaction.xid)
+        self.log.append(Commit(self.inserted, transaction.xid, tuple(transaction.rows)))
         return self.inserted
+
+    def prepare(self, transaction: Transaction) -> None:
+        """Make a transaction outlive crashes; it goes on running."""
+        self._log(transaction.xid)
+        self.flush(self.inserted)
+        transaction.prepared = True
 
     def flush(self, until: int) -> None:
         self.flushed = max(self.flushed, until)
@@ -123,14 +152,61 @@ class Database:
         self.rows = [row for row in self.rows if row.xid not in lost]
         for key, names in self.commit_order.items():
             self.commit_order[key] = [name for name in names if name not in gone]
-        self.running.clear()
+        self.running = {xid: each for xid, each in self.running.items() if each.prepared}
+        self.log = [commit for commit in self.log if commit.lsn <= self.flushed]
+        committed = {commit.xid for commit in self.log}
+        for commit in self.log:
+            # the record was on disk, and nobody had been told yet
+            if commit.xid in self.running or commit.xid not in self.committed:
+                self._replay(commit)
+        self.running = {xid: each for xid, each in self.running.items() if xid not in committed}
         self.inserted = self.flushed
         self.logged = {xid: lsn for xid, lsn in self.logged.items() if lsn <= self.flushed}
         self.next_xid = max(self.logged, default=0) + 1
         self.completed = self.next_xid - 1
-        self.next_seq = max((row.seq for row in self.rows), default=0) + 1
+        prepared = [row for each in self.running.values() for row in each.rows]
+        self.next_seq = max((row.seq for row in [*self.rows, *prepared]), default=0) + 1
         self.incarnation += 1
         return lost
+
+    def _replay(self, commit: Commit) -> None:
+        self.committed[commit.xid] = commit.lsn
+        self.rows += commit.rows
+        for row in sorted(commit.rows, key=lambda row: row.seq):
+            self.commit_order.setdefault(row.key, []).append(row.name)
+
+    def backup(self) -> "Database":
+        """Return a copy of what is on disk."""
+        copy = deepcopy(self)
+        copy.crash()
+        return copy
+
+    def restore(self, copy: "Database") -> None:
+        """Be what *copy* was: transaction ids, sequence values and the relay's row too; slots are not part of a backup."""
+        copy = deepcopy(copy)
+        before, incarnation = {row.name for row in self.rows}, self.incarnation
+        gone = self.gone | before - {row.name for row in copy.rows}
+        self.__dict__.update(copy.__dict__)
+        self.gone, self.incarnation, self.slot = gone, incarnation + 1, None
+        self.relay = replace(self.relay, token=None, lease_until=0.0)
+
+    # --- the relay's holds
+
+    def change_holds(self, changes: "list[HoldChange] | tuple[HoldChange, ...]") -> None:
+        """Do what a save says of holds; an order that came in between stays."""
+        for change in changes:
+            if change.hold is None:
+                self.relay.holds.pop(change.scope, None)
+                continue
+            there = self.relay.holds.get(change.scope)
+            asked = there is not None and there.asked and not (there.releasing or change.hold.releasing)
+            self.relay.holds[change.scope] = replace(change.hold, asked=asked)
+
+    def order_release(self, scope: Scope) -> None:
+        """Be a person who wants a hold back."""
+        if (hold := self.relay.holds.get(scope)) is not None and not hold.releasing:
+            self.relay.holds[scope] = replace(hold, asked=True)
+            self.relay.orders += 1
 
 
 def visible(xid: int, snapshot: str) -> bool:

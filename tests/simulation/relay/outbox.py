@@ -7,15 +7,22 @@ from tests.simulation.relay.database import Database, Row, behind, visible
 
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.relay import model
+from packhorse.relay.commands import Save
+from packhorse.relay.holds import Leg, Scope
 from packhorse.relay.model import Batch, Position
-from packhorse.relay.ports import Ownership
+from packhorse.relay.ports import Orders, Ownership
 
 RowTuple = model.Row
 
 
 def as_tuple(row: Row) -> RowTuple:
     """Return *row* as the relay's adapters give it."""
-    return (row.seq, "topic", row.key, row.name.encode(), 0, row.name, "t.T", "1", *[None] * 10)
+    return (row.seq, topic_of(row.key), row.key, row.name.encode(), 0, row.name, "t.T", "1", *[None] * 10)
+
+
+def topic_of(key: str) -> str:
+    """Return the aggregate type that a key's rows go to: there are two topics."""
+    return "lines" if key == "C" else "topic"
 
 
 class SimOutbox:
@@ -37,6 +44,7 @@ class SimOutbox:
         self.wait_for_log = True
         self.with_target = True
         self.check_token = True
+        self.stretch: Callable[[], int] = lambda: 1_000
         self._incarnation = -1
         self._busy = False
 
@@ -70,12 +78,65 @@ class SimOutbox:
         self._begin(connect=True)
         row = self.database.relay
         free = row.token is None or row.token == token or row.lease_until < self.now()
+        free = free and not (row.finish and row.position.target is None)
         if free:
             row.epoch += row.token != token
             row.token, row.lease_until = token, self.now() + lease
-        found = Ownership(position=row.position, epoch=row.epoch, trouble=row.trouble) if free else None
+        found = self._ownership() if free else None
         self._end()
         return found
+
+    def _ownership(self) -> Ownership:
+        row = self.database.relay
+        return Ownership(
+            position=row.position, epoch=row.epoch, trouble=row.trouble, holds=tuple(row.holds.values()), orders=row.orders,
+            finish=row.finish, mode=row.mode,
+        )  # fmt: skip
+
+    def orders(self) -> Orders:
+        self._begin()
+        row = self.database.relay
+        found = Orders(holds=tuple(row.holds.values()), orders=row.orders, finish=row.finish)
+        self._end()
+        return found
+
+    def fetch_held(self, scope: Scope, leg: Leg, limit: int) -> Batch:
+        self._begin()
+        start, database = leg.start, self.database
+        assert start.target is not None
+        rows = [row for row in database.rows if visible(row.xid, start.target) and not behind(row, start)]
+        top = max((row.seq for row in rows), default=0)
+        top = top if leg.upto is None else min(top, leg.upto)
+        high = min(start.progress + self.stretch(), top)
+        found = sorted(
+            (
+                row
+                for row in rows
+                if start.progress < row.seq <= high
+                and row.name not in database.discarded
+                and self.matches(scope, as_tuple(row))
+            ),
+            key=lambda row: row.seq,
+        )
+        full = len(found) > limit
+        batch = Batch(
+            start=start,
+            target=start.target,
+            rows=[as_tuple(row) for row in found[:limit]],
+            complete=not full and high >= top,
+            reach=found[limit - 1].seq if full else high,
+        )
+        self._end()
+        return batch
+
+    @staticmethod
+    def matches(scope: Scope, row: RowTuple) -> bool:
+        """Tell what the SQL looks at: topic, key and id, but not the partition."""
+        if row[model.AGGREGATETYPE] != scope.aggregatetype:
+            return False
+        if scope.aggregateid is not None:
+            return bool(row[model.AGGREGATEID] == scope.aggregateid)
+        return scope.message_id is None or bool(row[model.ID] == scope.message_id)
 
     def fetch(self, position: Position, limit: int) -> Batch:
         self._begin()
@@ -111,12 +172,13 @@ class SimOutbox:
         self._durable_write()
         self._end()
 
-    def save(self, token: UUID, old: Position, new: Position, rows: int) -> bool:
+    def save(self, token: UUID, save: Save) -> bool:
         self._begin()
         row = self.database.relay
-        mine = (row.token == token and row.position == old) or not self.check_token
+        mine = (row.token == token and row.position == save.old) or not self.check_token
         if mine:
-            row.position, row.published = new, row.published + rows
+            row.position, row.published = save.new, row.published + save.rows
+            self.database.change_holds(tuple(save.holds))
             self._durable_write()
         self._end()
         return mine
@@ -132,6 +194,15 @@ class SimOutbox:
         mine = self.database.relay.token == token
         if mine:
             self.database.relay.trouble = text
+        self._end()
+        return mine
+
+    def record_mode(self, token: UUID, mode: str, cause: str) -> bool:
+        del cause
+        self._begin()
+        mine = self.database.relay.token == token
+        if mine:
+            self.database.relay.mode = mode
         self._end()
         return mine
 
@@ -160,12 +231,16 @@ class SimKeeper:
         self._halt = halt
         self._token: UUID | None = None
         self._deadline: float | None = None
+        self._orders = 0
 
     def keep(self, token: UUID, deadline: float) -> None:
         self._token, self._deadline = token, deadline
 
     def deadline(self) -> float | None:
         return self._deadline
+
+    def orders(self) -> int:
+        return self._orders
 
     def drop(self) -> None:
         self._token = None
@@ -181,6 +256,7 @@ class SimKeeper:
         row = self._database.relay
         if reachable and row.token == self._token:
             row.lease_until = self._deadline = self._now() + self._lease
+            self._orders = max(self._orders, row.orders)
         elif reachable:
             self._deadline, self._token = None, None
             self._halt()

@@ -1,17 +1,20 @@
 """Errors to plant: each is one small change that a careless hand could make, and the checker must find every one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
+from tests.simulation.relay import broker
 from tests.simulation.relay.world import Process
 
-from packhorse.relay import after
-from packhorse.relay.holds import Fault
-from packhorse.relay.model import Batch, Policy, Position
+from packhorse.relay import after, after_release, after_sending, holding
+from packhorse.relay.commands import Save
+from packhorse.relay.events import DatabaseFailed, Owned, Sent
+from packhorse.relay.holds import Fault, Kind, Leg, Scope, next_leg
+from packhorse.relay.model import AGGREGATETYPE, ID, Batch, Position, Row
+from packhorse.relay.moment import Moment
 from packhorse.relay.state import State
-from packhorse.relay.steps import DatabaseFailed, Owned
 
 Plant = Callable[[Process], None]
 
@@ -41,10 +44,10 @@ def forget_who_ran_then(process: Process) -> None:
 def horizon_moves_to_now(process: Process) -> None:
     save = process.outbox.save
 
-    def saved(token: object, old: Position, new: Position, rows: int) -> bool:
-        if new.target is None:
-            new = Position(horizon=process.world.database.snapshot())
-        return save(token, old, new, rows)  # type: ignore[arg-type]
+    def saved(token: object, command: Save) -> bool:
+        if command.new.target is None:
+            command = replace(command, new=Position(horizon=process.world.database.snapshot()))
+        return save(token, command)  # type: ignore[arg-type]
 
     process.outbox.save = saved  # type: ignore[method-assign]
 
@@ -57,6 +60,16 @@ def client_overtakes(process: Process) -> None:
     process.broker.overtake = True
 
 
+def stream_at_once(process: Process) -> None:
+    """Stream without waiting until polling has what the slot does not bring."""
+    process.stream.skip_the_fence = True
+
+
+def mark_the_log_too_early(process: Process) -> None:
+    """Take a snapshot for the horizon that shows more than was read."""
+    process.stream.mark_early = True
+
+
 WORLD_PLANTS: tuple[Plant, ...] = (
     order_by_transaction_id,
     no_frozen_target,
@@ -64,63 +77,105 @@ WORLD_PLANTS: tuple[Plant, ...] = (
     horizon_moves_to_now,
     send_before_the_log_is_flushed,
     client_overtakes,
+    stream_at_once,
+    mark_the_log_too_early,
 )
 
 
 @contextmanager
-def save_before_confirmation() -> Iterator[None]:
-    sent = after._sent
-
-    def early(state: State, count: int, *, now: float) -> State:
-        state = sent(state, count, now=now)
-        return replace(state, confirmed=state.sent, unsaved=state.unsaved + count, waiting=0)
-
-    with patch.object(after, "_sent", early):
+def handling(event: type, handler: object) -> Iterator[None]:
+    """Let *handler* take *event* in."""
+    with patch.dict(after._HANDLERS, {event: handler}):
         yield
 
 
-@contextmanager
-def keep_memory_over_a_reconnect() -> Iterator[None]:
-    def kept(state: State, event: DatabaseFailed, *, now: float, pause: float) -> State:
-        return replace(state, failures=state.failures + 1, database_at=now + pause)
+def save_before_confirmation() -> AbstractContextManager[None]:
+    def early(state: State, event: Sent, at: Moment) -> State:
+        state = after_sending._sent(state, event, at)
+        return replace(state, confirmed=state.sent, unsaved=state.unsaved + event.count, waiting=0)
 
-    with patch.object(after, "_database_failed", kept):
-        yield
-
-
-@contextmanager
-def pass_over_a_refused_row() -> Iterator[None]:
-    """Go on behind the row once it alone was refused."""
-    renewed = after._renewed
-
-    def passed(state: State, fault: Fault | None, *, now: float, policy: Policy, pause: float) -> State:
-        behind = state.sent
-        alone = state.piece == 1
-        state = renewed(state, fault, now=now, policy=policy, pause=pause)
-        return replace(state, confirmed=behind, sent=behind) if alone else state
-
-    with patch.object(after, "_renewed", passed):
-        yield
+    return handling(Sent, early)
 
 
-@contextmanager
-def progress_goes_on_in_a_new_target() -> Iterator[None]:
+def keep_memory_over_a_reconnect() -> AbstractContextManager[None]:
+    def kept(state: State, event: DatabaseFailed, at: Moment) -> State:
+        del event
+        return replace(state, failures=state.failures + 1, database_at=at.now + at.pause)
+
+    return handling(DatabaseFailed, kept)
+
+
+def progress_goes_on_in_a_new_target() -> AbstractContextManager[None]:
     """Read on behind the progress, but in a target taken anew."""
-    owned = after._own
 
-    def anew(state: State, event: Owned) -> State:
-        at = event.position
-        if at.target is not None:
-            event = Owned(Position(horizon=at.target), event.deadline)
-        return owned(state, event)
+    def anew(state: State, event: Owned, at: Moment) -> State:
+        position = event.position
+        if position.target is not None:
+            event = replace(event, position=Position(horizon=position.target))
+        return after._owned(state, event, at)
 
-    with patch.object(after, "_own", anew):
-        yield
+    return handling(Owned, anew)
+
+
+def hold_the_row_alone() -> AbstractContextManager[object]:
+    """Hold of a key only the row that can't go, and let those behind it pass."""
+
+    def alone(row: Row) -> Scope:
+        return Scope(kind=Kind.ROW, aggregatetype=row[AGGREGATETYPE], message_id=row[ID])
+
+    return patch.object(broker, "scope_of", alone)
+
+
+def hold_begins_behind_the_row() -> AbstractContextManager[object]:
+    """Take a hold's beginning to be where the relay goes on."""
+
+    def behind(state: State, fault: Fault) -> State:
+        before = set(state.holds)
+        state = holding.held(state, fault)
+        for hold in [hold for hold in state.holds if hold not in before]:
+            at = hold.position
+            if at.target is not None and fault.seq is not None:
+                state = holding.changed(state, replace(hold, position=replace(at, progress=fault.seq)))
+        return state
+
+    return patch.object(after_sending, "held", behind)
+
+
+def hold_forgets_its_target() -> AbstractContextManager[object]:
+    """Remember of a hold's position the horizon of the cycle's end instead of horizon, target and progress."""
+
+    def forgetful(state: State, fault: Fault) -> State:
+        before = set(state.holds)
+        state = holding.held(state, fault)
+        made = [hold for hold in state.holds if hold not in before]
+        for hold in made:
+            at = Position(horizon=hold.position.target or hold.position.horizon)
+            state = holding.changed(state, replace(hold, position=at))
+        return state
+
+    return patch.object(after_sending, "held", forgetful)
+
+
+def release_ends_before_it_meets() -> AbstractContextManager[object]:
+    """Let a hold end at the end of its first leg."""
+    legs: set[int] = set()
+
+    def once(hold: Position, relay: Position) -> Leg | None:
+        leg = next_leg(hold, relay)
+        if leg is None or hash(hold) in legs:
+            return None
+        legs.add(hash(leg.end))
+        return leg
+
+    return patch.object(after_release, "next_leg", once)
 
 
 CORE_PLANTS = (
     save_before_confirmation,
     keep_memory_over_a_reconnect,
-    pass_over_a_refused_row,
     progress_goes_on_in_a_new_target,
+    hold_the_row_alone,
+    hold_begins_behind_the_row,
+    hold_forgets_its_target,
+    release_ends_before_it_meets,
 )

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.simulation.relay.plants import CORE_PLANTS
-from tests.simulation.relay.world import World, judge
+from tests.simulation.relay.world import World, arrivals, commits, judge
 
 SETTINGS = settings(
     max_examples=40,
@@ -53,7 +53,21 @@ class RelayMachine(RuleBasedStateMachine):
 
     @rule(
         fault=st.sampled_from(
-            ["_kill", "_freeze", "_crash", "_cut", "_broker_down", "_broker_up", "_start", "_stop"]
+            [
+                "_kill",
+                "_freeze",
+                "_crash",
+                "_cut",
+                "_broker_down",
+                "_broker_up",
+                "_start",
+                "_stop",
+                "_break_topic",
+                "_heal",
+                "_backup",
+                "_restore",
+                "_drop_slot",
+            ]
         )
     )
     def strike(self, fault: str) -> None:
@@ -67,16 +81,9 @@ class RelayMachine(RuleBasedStateMachine):
         """On the topic stands of each key a beginning of its commits: no gap, no swap, nothing that was never committed."""
         if self.world is None:
             return
-        first: dict[str, list[str]] = {}
-        for key, name in self.world.topic.log:
-            names = first.setdefault(key, [])
-            if name not in names:
-                names.append(name)
-        for key, names in first.items():
-            assert names == self.world.database.commit_order.get(key, [])[: len(names)], (
-                key,
-                self.world.story,
-            )
+        order = commits(self.world)
+        for key, names in arrivals(self.world).items():
+            assert names == order.get(key, [])[: len(names)], (key, self.world.story)
 
     def teardown(self) -> None:
         """Let everything come to rest without further faults, then judge."""

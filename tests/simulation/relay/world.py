@@ -1,14 +1,16 @@
 """The schedule: writers, relays, the network and faults take steps in an order drawn from one seed."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from random import Random
 from uuid import UUID
 
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
-from tests.simulation.relay.broker import SimBroker, Topic
+from tests.simulation.relay.broker import PLACES, TOPICS, SimBroker, Topic
 from tests.simulation.relay.database import Database, Transaction, behind
 from tests.simulation.relay.outbox import SimKeeper, SimOutbox
+from tests.simulation.relay.stream import SimStream
 from tests.simulation.relay.writers import Writer
 
 from packhorse.relay.model import Batch, Policy
@@ -17,7 +19,8 @@ from packhorse.relay.shell import Relay
 LEASE = 1.0
 POLICY = Policy(
     batch_rows=2, poll=0.01, idle_poll=0.03, save=0.02, idle_save=0.5, standby_poll=0.2, silence=0.5, stop_within=2.0,
-    retry_first=0.02, retry_longest=0.2, confirm_slice=0.02,
+    retry_first=0.02, retry_longest=0.2, confirm_slice=0.02, broker_look=0.1, silence_longest=1.0, release_rows=3,
+    meet_within=0.3, heal_first=0.05, stream_retry=0.1, slot_look=0.1, slot_budget=60, slot_lag=40,
 )  # fmt: skip
 STEPS = 10_000
 Action = Callable[[], object]
@@ -99,21 +102,37 @@ class Process:
         self.outbox = SimOutbox(world.database, now=lambda: world.now, pause=world.pause)
         self.outbox.cut = world.cut
         self.broker = SimBroker(world.topic, world.random, pause=world.pause)
-        self.keeper = SimKeeper(world.database, lease=LEASE, now=lambda: world.now, halt=self.broker.halt)
+        self.keeper = SimKeeper(world.database, lease=LEASE, now=lambda: world.now, halt=self._halt)
+        self.seconds: list[SimBroker] = []
+        self.stream = SimStream(world.database, pause=world.pause)
+        self.stream.cut = world.cut
+        self.outbox.stretch = lambda: world.random.choice((1, 3, 1_000))
         self.relay = Relay(
             outbox=self.outbox,
             broker=self.broker,
             keeper=self.keeper,
             pace=self,
-            policy=POLICY,
+            policy=replace(POLICY, mode=world.mode),
             owner="sim",
             lease=LEASE,
             clock=SimClock(world),  # type: ignore[arg-type]
             chance=SimChance(world.random),  # type: ignore[arg-type]
+            second=self._second,
+            stream=self.stream,
         )
         self.tasks = [Task(self.relay.run)]
         if world.plant is not None:
             world.plant(self)
+
+    def _second(self) -> SimBroker:
+        broker = SimBroker(self.world.topic, self.world.random, pause=self.world.pause)
+        broker.overtake = self.broker.overtake
+        self.seconds.append(broker)
+        return broker
+
+    def _halt(self) -> None:
+        for broker in (self.broker, *self.seconds):
+            broker.halt()
 
     def pause(self, seconds: float) -> None:
         task = self.tasks[0]
@@ -133,7 +152,8 @@ class Process:
         for task in self.tasks:
             if not task.done and task.greenlet:
                 task.greenlet.throw(GreenletExit)
-        self.broker.close()
+        for broker in (self.broker, *self.seconds):
+            broker.close()
 
 
 class World:
@@ -154,12 +174,19 @@ class World:
         self.scheduler = getcurrent()
         self.database = Database()
         self.topic = Topic()
+        self.topic.bad_share = self.random.choice((0.0, 0.06))
+        self.mode = self.random.choice(("polling", "auto"))
+        self.backup: Database | None = None
+        self.given_up: set[str] = set()
         self.faults = self.random.randint(0, 8)
         self.cuts = 0
         self.story: list[str] = []
         locks: dict[str, Transaction] | None = {} if lock_keys else None
         self.writers = [
-            Writer(self.database, self.topic, self.random, locks) for _ in range(self.random.randint(2, 4))
+            Writer(
+                self.database, self.topic, self.random, locks, transactions=3 if self.mode == "polling" else 8
+            )
+            for _ in range(self.random.randint(2, 4))
         ]
         self.processes = [Process(self)]
         self.ghosts: list[SimBroker] = []
@@ -197,7 +224,17 @@ class World:
                 process.end()
 
     def _quiet(self) -> bool:
-        if self.writers or self.faults or self.topic.refused or not self.topic.up:
+        topic = self.topic
+        if (
+            self.writers
+            or self.faults
+            or topic.refused
+            or topic.too_large
+            or topic.missing
+            or topic.leaderless
+        ):
+            return False
+        if not topic.up or self.database.relay.holds:
             return False
         position = self.database.relay.position
         return all(behind(row, position) for row in self.database.rows) and not any(
@@ -221,7 +258,8 @@ class World:
         for process in self.processes:
             if process.frozen_until <= self.now:
                 yield from self._of_process(process)
-        for broker in [*self.ghosts, *(process.broker for process in self.processes)]:
+        brokers = [broker for process in self.processes for broker in (process.broker, *process.seconds)]
+        for broker in [*self.ghosts, *brokers]:
             if broker.late:
                 yield 0.5, broker.arrive_late
         yield from self._of_chance()
@@ -230,8 +268,9 @@ class World:
         for task in process.tasks:
             if not task.done and task.wake_at <= self.now:
                 yield 3.0, task.greenlet.switch
-        if process.broker.busy():
-            yield 2.0, process.broker.step
+        for broker in (process.broker, *process.seconds):
+            if broker.busy():
+                yield 2.0, broker.step
         if process.keeper.due():
             yield 2.0, partial(self._renew, process)
 
@@ -242,8 +281,13 @@ class World:
             yield 0.15, self._fault
         elif not self.topic.up:
             yield 1.0, self._broker_up
-        if self.topic.refused and (not self.writers or self.random.random() < 0.02):
-            yield 0.1, self._mend
+        if not self.writers or self.random.random() < 0.02:
+            if self.topic.refused or self.topic.too_large:
+                yield 0.1, self._mend
+            if self.topic.missing or self.topic.leaderless:
+                yield 0.1, self._heal
+        if any(not hold.fault.heals and not hold.releasing for hold in self.database.relay.holds.values()):
+            yield 0.05, self._order
         if not any(process.frozen_until <= self.now for process in self.processes):
             yield 0.2, self._start
 
@@ -268,6 +312,11 @@ class World:
                 self._broker_up,
                 self._start,
                 self._stop,
+                self._break_topic,
+                self._break_topic,
+                self._backup,
+                self._restore,
+                self._drop_slot,
             )
         )
         self.story.append(f"{self.now:.2f} {fault.__name__}")
@@ -280,7 +329,7 @@ class World:
     def _bury(self, process: Process) -> None:
         self.processes.remove(process)
         process.end()
-        self.ghosts.append(process.broker)
+        self.ghosts += [process.broker, *process.seconds]
 
     def _freeze(self) -> None:
         if self.processes:
@@ -307,18 +356,67 @@ class World:
             self.random.choice(self.processes).relay.stop()
 
     def _mend(self) -> None:
-        self.topic.refused.discard(self.random.choice(sorted(self.topic.refused)))
+        """Take back that a row can't be sent; nobody tells the relay."""
+        for bad in (self.topic.refused, self.topic.too_large):
+            if bad:
+                bad.discard(self.random.choice(sorted(bad)))
+
+    def _order(self) -> None:
+        """Be a person: order a release, mended or not, or give the row up first."""
+        held = [
+            hold for hold in self.database.relay.holds.values() if not hold.fault.heals and not hold.releasing
+        ]
+        hold = self.random.choice(held)
+        name = hold.fault.id
+        if name is not None and self.random.random() < 0.2:
+            self.database.discarded.add(name)
+            self.given_up.add(name)
+        self.story.append(f"{self.now:.2f} order {hold.scope.aggregateid}")
+        self.database.order_release(hold.scope)
+
+    def _break_topic(self) -> None:
+        if self.random.random() < 0.5:
+            self.topic.missing.add(self.random.choice(TOPICS))
+        else:
+            self.topic.leaderless.add(self.random.choice(PLACES))
+
+    def _heal(self) -> None:
+        self.topic.missing.clear()
+        self.topic.leaderless.clear()
+
+    def _backup(self) -> None:
+        self.backup = self.database.backup()
+
+    def _restore(self) -> None:
+        if self.backup is not None:
+            self.database.restore(self.backup)
+
+    def _drop_slot(self) -> None:
+        self.database.slot = None
+
+
+def arrivals(world: World) -> dict[str, list[str]]:
+    """Return each key's first arrivals, without what a restore has taken from the database or a person has given up."""
+    apart = world.database.gone | world.given_up
+    first: dict[str, list[str]] = {}
+    for key, name in world.topic.log:
+        names = first.setdefault(key, [])
+        if name not in names and name not in apart:
+            names.append(name)
+    return first
+
+
+def commits(world: World) -> dict[str, list[str]]:
+    """Return each key's rows in the order of their commits, without what was given up."""
+    order = world.database.commit_order
+    return {key: [name for name in names if name not in world.given_up] for key, names in order.items()}
 
 
 def judge(world: World) -> str | None:
     """Say what is wrong with the topic, from the topic and the order of commits alone; None: nothing is."""
-    first: dict[str, list[str]] = {}
-    for key, name in world.topic.log:
-        names = first.setdefault(key, [])
-        if name not in names:
-            names.append(name)
-    for key in sorted({*first, *world.database.commit_order}):
-        arrived, committed = first.get(key, []), world.database.commit_order.get(key, [])
+    first, order = arrivals(world), commits(world)
+    for key in sorted({*first, *order}):
+        arrived, committed = first.get(key, []), order.get(key, [])
         if lost := [name for name in committed if name not in arrived]:
             return f"key {key}: lost {lost}"
         if extra := [name for name in arrived if name not in committed]:

@@ -15,13 +15,19 @@ class Writer:
     """
 
     def __init__(
-        self, database: Database, topic: Topic, random: Random, locks: dict[str, Transaction] | None
+        self,
+        database: Database,
+        topic: Topic,
+        random: Random,
+        locks: dict[str, Transaction] | None,
+        *,
+        transactions: int = 3,
     ) -> None:
         self._database = database
         self._topic = topic
         self._random = random
         self._locks = locks
-        self._left = random.randint(1, 3)
+        self._left = random.randint(1, transactions)
         self._steps: Iterator[None] = iter(())
         self._born = database.incarnation
         self._transaction: Transaction | None = None
@@ -29,8 +35,10 @@ class Writer:
     def step(self) -> bool:
         """Go on; False at the end."""
         if self._born != self._database.incarnation:
-            self._over()
-            self._steps, self._born = iter(()), self._database.incarnation
+            if not self._outlived():
+                self._over()
+                self._steps = iter(())
+            self._born = self._database.incarnation
         if next(self._steps, self) is not self:
             return True
         self._over()
@@ -39,6 +47,14 @@ class Writer:
         self._left -= 1
         self._transaction = self._database.begin()
         self._steps = self._work(self._transaction)
+        return True
+
+    def _outlived(self) -> bool:
+        """Tell whether a prepared transaction is still there after the crash; it is committed later, as it must be."""
+        transaction = self._transaction
+        if transaction is None or self._database.running.get(transaction.xid) is not transaction:
+            return False
+        self._steps = self._commit(transaction)
         return True
 
     def _over(self) -> None:
@@ -52,13 +68,23 @@ class Writer:
 
     def _work(self, transaction: Transaction) -> Iterator[None]:
         random = self._random
-        for key in sorted(random.sample("ABC", random.randint(1, 2))):
+        keys = sorted(random.sample("ABC", random.randint(1, 2)))
+        for key in keys:
             while self._locks is not None and self._locks.setdefault(key, transaction) is not transaction:
                 yield
             yield from self._insert(transaction, key)
         for _ in range(random.randint(20, 60) if random.random() < 0.15 else 0):
             yield
-        if random.random() < 0.85:
+        if random.random() < 0.05:
+            for _ in range(random.randint(5, 15)):
+                yield
+                yield from self._insert(transaction, keys[0])
+        if random.random() < 0.1:
+            self._database.prepare(transaction)
+            for _ in range(random.randint(0, 40)):
+                yield
+            yield from self._commit(transaction)
+        elif random.random() < 0.85:
             yield from self._commit(transaction)
 
     def _insert(self, transaction: Transaction, key: str) -> Iterator[None]:
@@ -69,8 +95,8 @@ class Writer:
             seq = database.draw()
             yield
             name = f"{key}{seq}-{transaction.xid}-{database.incarnation}"
-            if random.random() < 0.06:
-                self._topic.refused.add(name)
+            if random.random() < self._topic.bad_share:
+                random.choice((self._topic.refused, self._topic.too_large)).add(name)
             database.insert(transaction, seq, key, name)
         if random.random() < 0.1:
             database.undo_from(transaction, random.randint(kept, len(transaction.rows)))
