@@ -13,6 +13,7 @@ from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import NotReady, OwnershipLost
 from packhorse.core.partitions import partition_of
 from packhorse.relay.commands import Save
+from packhorse.relay.identity import postgres
 from packhorse.relay.identity.adoption import Adoption
 from packhorse.relay.identity.judge import Kind
 from packhorse.relay.identity.postgres import adopt
@@ -114,8 +115,12 @@ def loaded(database: str) -> Iterator[Loaded]:
 
 
 @pytest.mark.case("R-08")
-def test_a_position_that_the_server_has_not_reached_is_refused_and_adopted(loaded: Loaded) -> None:
+@pytest.mark.parametrize("step", [1, postgres.STEP])
+def test_a_position_that_the_server_has_not_reached_is_refused_and_adopted(
+    loaded: Loaded, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Fails when published rows count as unpublished after the adoption, or the other way round."""
+    monkeypatch.setattr(postgres, "STEP", step)
     loaded.row("published", xid=FAR, seq=10)
     loaded.row("published late", xid=FAR + 3, seq=13)
     loaded.row("running then", xid=FAR + 1, seq=11)

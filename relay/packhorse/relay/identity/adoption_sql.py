@@ -122,6 +122,28 @@ SELECT count(*) FROM "{{schema}}".outbox AS o WHERE {_STRANGE}
 TRIGGER_OFF = 'ALTER TABLE "{schema}".outbox DISABLE TRIGGER refuse_change'
 TRIGGER_ON = 'ALTER TABLE "{schema}".outbox ENABLE TRIGGER refuse_change'
 
+AHEAD_OF_ALL = f"""
+WITH c AS MATERIALIZED (
+    SELECT o.xid, o.seq, o.tableoid AS part, o.ctid AS place FROM "{{schema}}".outbox AS o
+     WHERE (o.xid, o.seq) > (%(xid)s::xid8, %(seq)s::bigint) AND NOT {_NOT_BEHIND_ALL}
+       AND o.seq <= (SELECT min(r.seq_high) FROM "{{schema}}".relay AS r)
+       AND o.created_at <= (SELECT min(r.saved_at) FROM "{{schema}}".relay AS r) AT TIME ZONE 'UTC'
+       AND NOT EXISTS (SELECT FROM "{{schema}}".relay_hold AS h WHERE h.state <> 'ended' AND h.aggregatetype = o.aggregatetype)
+     ORDER BY o.xid, o.seq LIMIT {{chunk}}),
+rewritten AS (
+    UPDATE "{{schema}}".outbox AS o SET xid = '3' FROM c WHERE o.seq = c.seq AND o.tableoid = c.part AND o.ctid = c.place)
+SELECT count(*), max(c.xid::text::numeric)::text, (array_agg(c.seq ORDER BY c.xid DESC, c.seq DESC))[1] FROM c
+"""
+"""
+The next published rows with ids that this server has not reached. By the old position they stay published too: this may be
+done in as many transactions as one likes, before anything else, and again after a crash.
+"""
+
+COUNTER = """
+SELECT pg_snapshot_xmax(pg_current_snapshot())::text, bool_and(r.incarnation IS NOT NULL AND r.saved_at IS NOT NULL)
+  FROM "{schema}".relay AS r
+"""
+
 REWRITE_PUBLISHED = f"""
 UPDATE "{{schema}}".outbox AS o SET xid = '3' WHERE {_STRANGE}
 """

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -18,6 +19,8 @@ from packhorse.relay.identity.look import Judge
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _FIRST = "1:1:"
+STEP = 20_000
+"""Published rows that one transaction rewrites: a second or so that writers wait."""
 
 
 def adopt(
@@ -27,8 +30,8 @@ def adopt(
     Let the position mean on this server what it meant on the one it was saved on; None: it does already.
 
     Rows that are published stay so, all others are published when the relay starts. One transaction: a crash leaves all as it
-    was. It blocks writers of the outbox from its first count to its end; *dry_run* counts the same rows, blocks nobody and is
-    rolled back.
+    was, but for ids of published rows, which are rewritten in steps ahead of it and count as before. It blocks writers of the
+    outbox while it counts and rewrites what is not published; *dry_run* counts the same rows, blocks nobody and is rolled back.
 
     Raises:
         OwnershipLost: A relay runs.
@@ -40,12 +43,15 @@ def adopt(
         refusal = adopting.check()
         if refusal is None:
             return None
+        rewritten = 0
         if not dry_run:
+            rewritten = adopting.rewrite_published()
             adopting.lock()
         adopting.look()
         found = adopting.find(refusal, dry_run=dry_run)
         if not dry_run:
             adopting.rewrite(found)
+            found = replace(found, published_rewritten=found.published_rewritten + rewritten)
             adopting.record(found, actor=actor, why=why)
             connection.commit()
         return found
@@ -114,6 +120,28 @@ class _Adopting:
             raise OwnershipLost(
                 f"{owner} owns shard {shard} for {seconds} s more: stop every relay, wait until its lease is over, and try again"
             )
+
+    def rewrite_published(self) -> int:
+        """
+        Rewrite published rows whose ids this server has not reached, in transactions of their own; return how many.
+
+        There may be millions. Writers wait for one step at a time, and a crash between two of them changes nothing that counts:
+        the old position has the rows as published before and after.
+        """
+        counter, known = self._row(sql.COUNTER)
+        last, total = {"xid": counter, "seq": 0}, 0
+        while known:
+            self._run(sql.LIMITS)
+            self._run(sql.TRIGGER_OFF)
+            count, xid, seq = self._row(sql.AHEAD_OF_ALL, **last)
+            self._run(sql.TRIGGER_ON)
+            self._connection.commit()
+            total += count
+            if count < STEP:
+                break
+            last = {"xid": xid, "seq": seq}
+        self._run(sql.LIMITS)
+        return total
 
     def lock(self) -> None:
         """Keep relays and writers away until the end; readers go on."""
@@ -191,7 +219,7 @@ class _Adopting:
         return row
 
     def _text(self, text: str) -> str:
-        return text.replace("{schema}", self._schema)
+        return text.replace("{schema}", self._schema).replace("{chunk}", str(STEP))
 
     def _run(self, text: str, **values: object) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._connection.execute(self._text(text), values or None)
