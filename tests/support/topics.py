@@ -148,3 +148,12 @@ def first_arrivals(found: list[Record]) -> dict[bytes | None, list[str]]:
         if record.id not in ids:
             ids.append(record.id)
     return arrived
+
+
+def lose_topic(bootstrap: str, topic: str, *, partitions: int = 3, **config: str) -> None:
+    """Delete *topic* and make it anew, empty."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_topics([topic]).values():
+        future.result(30)
+    eventually(lambda: topic not in admin.list_topics(timeout=10).topics, what=f"{topic} is gone", timeout=30)
+    make_topic(bootstrap, topic, partitions=partitions, **config)

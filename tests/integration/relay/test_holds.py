@@ -2,15 +2,26 @@
 
 import threading
 from random import Random
-from uuid import UUID
 
 import psycopg
 import pytest
 from tests.support.holds import held, holds, none_held, relay
 from tests.support.relay import Relays, insert
-from tests.support.topics import first_arrivals, make_topic, records, set_limit, wait_for, wait_for_limit
+from tests.support.topics import (
+    first_arrivals,
+    lose_topic,
+    make_topic,
+    records,
+    set_limit,
+    wait_for,
+    wait_for_limit,
+)
+from tests.support.wait import eventually
 
+from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.core.errors import OwnershipLost
 from packhorse.local.settings import Endpoints
+from packhorse.relay.orders.postgres import PostgresOrders
 from packhorse.relay.postgres.status import read_status
 
 LARGE = Random(7).randbytes(20_000)
@@ -68,3 +79,197 @@ def test_a_row_too_large_holds_its_key_and_goes_in_order_once_it_is_released(
     assert ids_on(stack, narrow, b"k") == [first, bad, *behind, last]
     assert not holds(database)
     assert relay(group, "hold", "release", view.id, "--yes").code != 0
+
+
+@pytest.mark.case("R-10")
+def test_a_missing_topic_is_held_alone_and_heals_by_itself(
+    group: Relays, database: str, stack: Endpoints, topic: str, topic_prefix: str
+) -> None:
+    """Fails when a topic that is missing stops another, or waits for a person."""
+    group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        later = [insert(connection, "k", kind="later")]
+        now = [insert(connection, "k")]
+        (view,) = held(database, "missing")
+        assert (view.hold.fault.id, view.hold.fault.heals) == (None, True)
+        assert relay(group, "holds").code == 0, "no person is needed"
+        later.append(insert(connection, "k", kind="later"))
+        now.append(insert(connection, "k"))
+        assert first_arrivals(wait_for(stack.kafka_bootstrap, topic, 2)) == {b"k": now}
+        make_topic(stack.kafka_bootstrap, f"{topic_prefix}.later")
+        found = wait_for(stack.kafka_bootstrap, f"{topic_prefix}.later", 2)
+        assert first_arrivals(found) == {b"k": later}
+        none_held(database)
+        later.append(insert(connection, "k", kind="later"))
+        assert first_arrivals(wait_for(stack.kafka_bootstrap, f"{topic_prefix}.later", 3)) == {b"k": later}
+
+
+@pytest.mark.case("R-10")
+def test_a_row_is_given_up_by_name_on_record_and_the_rest_of_its_key_leaves(
+    group: Relays, database: str, stack: Endpoints, narrow: str
+) -> None:
+    """Fails when a discard takes another row, sends the row all the same, or is not on the record."""
+    group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        other = insert(connection, "o")
+        bad = insert(connection, "k", payload=LARGE)
+        behind = insert(connection, "k")
+        (view,) = held(database, "too_large")
+        eventually(lambda: ids_on(stack, narrow, b"o"), what="the other key's row is there")
+        wrong = relay(group, "hold", "discard", view.id, "--row", other, "--why", "a mistake", "--yes")
+        assert wrong.code != 0
+        assert "does not wait in hold" in wrong.err
+        asked = relay(
+            group,
+            "hold",
+            "discard",
+            view.id,
+            "--row",
+            bad,
+            "--why",
+            "not worth it",
+            "--wait",
+            "20",
+            given="y\n",
+        )
+        assert asked.code == 0, asked
+        assert "k" not in asked.out.split(), "keys are personal data"
+        again = relay(group, "hold", "discard", view.id, "--row", bad, "--why", "twice", "--yes")
+        assert "has ended already: discard by" in again.err
+        acts = connection.execute("SELECT act, message_id::text, why FROM packhorse.audit").fetchall()
+    assert ids_on(stack, narrow, b"k") == [behind]
+    assert acts == [("discard", bad, "not worth it")]
+
+
+@pytest.mark.case("R-10")
+@pytest.mark.parametrize("point", ["release_sent", "release_confirmed"])
+def test_a_killed_owner_s_holds_and_releases_are_its_successor_s(
+    group: Relays, database: str, stack: Endpoints, narrow: str, point: str
+) -> None:
+    """Fails when a hold lives in memory alone, or a position is saved before its rows are confirmed."""
+    group.start(point, "3").wait_for("this process owns the shard")
+    group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        ids = [insert(connection, "k"), insert(connection, "k", payload=LARGE)]
+        ids += [insert(connection, "k") for _ in range(30)]
+        (view,) = held(database, "too_large")
+        widen(stack, narrow)
+        ordered = relay(group, "hold", "release", view.id, "--yes", "--wait", "20")
+        assert ordered.code == 0, ordered
+        ids.append(insert(connection, "k"))
+    wait_for(stack.kafka_bootstrap, narrow, len(ids) + 1)
+    assert read_status(database, "packhorse").epoch == 2, "the first relay was killed"
+    assert ids_on(stack, narrow, b"k") == ids
+    assert [view.state for view in holds(database, ended=True)] == ["ended"]
+
+
+@pytest.mark.case("R-10")
+def test_a_release_keeps_its_rate_and_others_flow_meanwhile(
+    group: Relays, database: str, stack: Endpoints, narrow: str
+) -> None:
+    """Fails when the rate is not kept, or the relay stands still while a slow release catches up."""
+    group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        ids = [insert(connection, "k", payload=LARGE), *(insert(connection, "k") for _ in range(40))]
+        (view,) = held(database, "too_large")
+        widen(stack, narrow)
+        began = SYSTEM_CLOCK.monotonic()
+        assert relay(group, "hold", "release", view.id, "--rate", "20", "--yes").code == 0
+        wait_for(stack.kafka_bootstrap, narrow, 3)
+        insert(connection, "o")
+        eventually(lambda: ids_on(stack, narrow, b"o"), what="the other key's row is there")
+        assert holds(database), "the release goes on"
+        none_held(database)
+        assert SYSTEM_CLOCK.monotonic() - began > 1.5
+    assert ids_on(stack, narrow, b"k") == ids
+
+
+def test_of_two_people_one_orders_and_the_other_is_told(
+    group: Relays, database: str, stack: Endpoints, narrow: str
+) -> None:
+    """Fails when an order is written without looking again under the lock."""
+    process = group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        insert(connection, "k", payload=LARGE)
+        (view,) = held(database, "too_large")
+        assert process.stop() == 0
+        said: list[str] = []
+
+        def order() -> None:
+            with PostgresOrders(database, "packhorse") as orders:
+                try:
+                    orders.release([view], actor="somebody", why=None)
+                except OwnershipLost as lost:
+                    said.append(str(lost))
+
+        people = [threading.Thread(target=order) for _ in range(4)]
+        for person in people:
+            person.start()
+        for person in people:
+            person.join(20)
+        assert len(said) == 3
+        assert all("ordered already: release by somebody" in text for text in said)
+        count = connection.execute(
+            "SELECT (SELECT count(*) FROM packhorse.audit), (SELECT orders FROM packhorse.relay)"
+        )
+        assert count.fetchone() == (1, 1)
+        widen(stack, narrow)
+        group.start()
+        none_held(database)
+
+
+def test_a_lost_topic_is_filled_again_in_order_with_what_was_held_too(
+    group: Relays, database: str, stack: Endpoints, narrow: str, topic_prefix: str
+) -> None:
+    """
+    Fails when new rows overtake the range, when a hold of the topic is not set back with it, or another topic is sent again.
+
+    Key k is held when the topic is lost: its row that was published before must come again too.
+    """
+    make_topic(stack.kafka_bootstrap, f"{topic_prefix}.lines")
+    process = group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        ids = {key: [insert(connection, key) for _ in range(5)] for key in ("a", "k")}
+        line = insert(connection, "a", kind="lines")
+        wait_for(stack.kafka_bootstrap, narrow, 10)
+        wait_for(stack.kafka_bootstrap, f"{topic_prefix}.lines", 1)
+        ids["k"].append(insert(connection, "k", payload=LARGE))
+        (view,) = held(database, "too_large")
+        refused = relay(group, "republish", "--aggregatetype", "orders", "--from", "1", "--yes")
+        assert f"hold {view.id} of this topic is open" in refused.err
+        assert process.stop() == 0
+        lose_topic(stack.kafka_bootstrap, narrow, max_message_bytes="10000")
+        ids["a"].append(insert(connection, "a"))
+        counted = relay(group, "republish", "--topic", narrow, "--from", "1", "--dry-run", "--json").json()
+        assert (counted["goes"], counted["gone"], counted["obstacles"]) == (12, None, [])
+        assert relay(group, "republish", "--topic", narrow, "--from", "1", "--why", "lost", "--yes").code == 0
+        ids["a"].append(insert(connection, "a"))
+        group.start()
+        held(database, "too_large")
+        ids["a"].append(insert(connection, "a"))
+        assert first_arrivals(wait_for(stack.kafka_bootstrap, narrow, 8)) == {b"a": ids["a"]}
+        widen(stack, narrow)
+        assert relay(group, "hold", "release", view.id, "--yes", "--wait", "20").code == 0
+        found = first_arrivals(wait_for(stack.kafka_bootstrap, narrow, 15))
+        assert {key: found[key.encode()] for key in ids} == ids
+        assert [record.id for record in records(stack.kafka_bootstrap, f"{topic_prefix}.lines")] == [line]
+
+
+def test_a_bounded_range_goes_again_and_nothing_else(
+    group: Relays, database: str, stack: Endpoints, topic: str
+) -> None:
+    """Fails when rows outside of the range go again, when new ones are passed over, or the topic stays held."""
+    group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        ids = [insert(connection, f"k{n % 3}") for n in range(12)]
+        wait_for(stack.kafka_bootstrap, topic, 12)
+        arguments = ["republish", "--aggregatetype", "orders", "--from", "4", "--to", "7", "--wait", "20"]
+        said = relay(group, *arguments, given="y\n")
+        assert said.code == 0, said
+        ids.append(insert(connection, "k0"))
+        found = [record.id for record in wait_for(stack.kafka_bootstrap, topic, 13)]
+        assert [n + 1 for n, id_ in enumerate(ids) if found.count(id_) == 2] == [4, 5, 6, 7]
+        assert {found.count(id_) for id_ in ids} == {1, 2}
+        none_held(database)
+        empty = relay(group, "republish", "--aggregatetype", "nothing", "--from", "1", "--yes")
+        assert "no row of nothing lies in the range" in empty.err

@@ -32,7 +32,7 @@ def progress_of(ordered: HoldView, now: HoldView) -> Progress:
     """Return how the release stands that was ordered when the hold stood as *ordered*."""
     name = f"hold {now.id}"
     if now.state == "ended":
-        return Progress(over=True, failed=False, said=f"{name}: ended, {now.hold.sent:,} rows published")
+        return Progress(over=True, failed=False, said=f"{name}: ended; what waited is published")
     if now.state == "releasing":
         return Progress(over=False, failed=False, said=f"{name}: releasing, {now.hold.sent:,} rows published")
     if now.hold.asked:
