@@ -5,44 +5,51 @@ from dataclasses import replace
 import pytest
 
 from packhorse.core.errors import SettingsError
-from packhorse.relay.core import decide
-from packhorse.relay.model import Batch, Fault, Policy, Position, Row
-from packhorse.relay.state import State
-from packhorse.relay.steps import (
+from packhorse.relay.commands import (
     Command,
     Confirm,
-    Confirmed,
-    DatabaseFailed,
-    Event,
     Fetch,
-    Fetched,
     FlushLog,
+    HoldChange,
     Leave,
-    LogFlushed,
+    LookAtBroker,
     LookAtLog,
     MeasureLag,
     Own,
+    RecordTrouble,
+    Release,
+    RenewSender,
+    Save,
+    Send,
+    Wait,
+)
+from packhorse.relay.core import decide
+from packhorse.relay.events import (
+    BrokerAway,
+    BrokerSeen,
+    Confirmed,
+    DatabaseFailed,
+    Event,
+    Fetched,
+    LogFlushed,
     Owned,
     OwnedElsewhere,
     OwnerChanged,
-    RecordTrouble,
     Refused,
-    Release,
     Released,
     Renewed,
-    RenewSender,
-    Save,
     Saved,
-    Send,
     SenderRenewed,
     Sent,
     Started,
     StopAsked,
     TroubleRecorded,
     Unconfirmed,
-    Wait,
     Waited,
 )
+from packhorse.relay.holds import Fault, Hold, Kind, Scope
+from packhorse.relay.model import Batch, Policy, Position, Row
+from packhorse.relay.state import State
 
 POLICY = Policy(  # powers of two, so that sums and differences of times are exact
     batch_rows=4, poll=1 / 64, idle_poll=1 / 16, save=1 / 4, flush_patience=1 / 64, flush_poll=1 / 1024, retry_first=1 / 8,
@@ -50,8 +57,16 @@ POLICY = Policy(  # powers of two, so that sums and differences of times are exa
 H0, H1, H2 = "1:5:", "1:9:", "1:12:"
 
 
-def row(seq: int) -> Row:
-    return (seq, "orders", "k", b"x", 0, f"id-{seq}", "t.T", "1", *[None] * 10)
+def row(seq: int, key: str = "k") -> Row:
+    return (seq, "orders", key, b"x", 0, f"id-{seq}", "t.T", "1", *[None] * 10)
+
+
+def fault(seq: int, reason: str = "too large", key: str = "k") -> Fault:
+    """Return the fault of a row's own."""
+    scope = Scope(kind=Kind.KEY, aggregatetype="orders", aggregateid=key)
+    return Fault(
+        scope=scope, code="too_large", reason=reason, heals=False, topic="t.orders", seq=seq, id=f"id-{seq}"
+    )
 
 
 def batch(
@@ -135,7 +150,7 @@ def test_a_full_batch_is_followed_by_the_next_while_it_is_on_its_way(walk: Walk)
 def test_what_is_sent_is_confirmed_before_it_is_saved(walk: Walk) -> None:
     sent(walk, 1, 2)
     assert isinstance(walk.command, Confirm)
-    assert walk.on(Confirmed()) == Save(Position(horizon=H0), Position(horizon=H1), 2)
+    assert walk.on(Confirmed()) == Save(Position(horizon=H0), Position(horizon=H1), 2, high=2)
 
 
 def test_saves_come_at_most_five_times_a_second(walk: Walk) -> None:
@@ -189,7 +204,7 @@ def test_after_a_failed_save_nothing_is_sent_until_it_succeeds(walk: Walk) -> No
         if isinstance(command, RecordTrouble):
             told.append(command.text)
             command = walk.on(TroubleRecorded())
-        assert command == Save(Position(horizon=H0), Position(horizon=H1), 1)
+        assert command == Save(Position(horizon=H0), Position(horizon=H1), 1, high=1)
     assert told == ["no room on the disk"]
     assert pauses == sorted(pauses)
     assert pauses[-1] > pauses[0]
@@ -225,7 +240,7 @@ def test_a_refused_save_stops_everything_at_once(walk: Walk) -> None:
 @pytest.mark.case("R-12")
 def test_past_the_end_of_the_lease_what_is_on_its_way_is_dropped(walk: Walk) -> None:
     sent(walk, 1)
-    assert walk.on(Waited(), after=601) == RenewSender(at_once=True)
+    assert walk.on(Waited(), after=601) == RenewSender(0.0)
     assert isinstance(walk.on(SenderRenewed()), Wait)
 
 
@@ -236,98 +251,107 @@ def test_a_renewed_lease_lets_a_long_wait_go_on(walk: Walk) -> None:
     assert isinstance(walk.on(Unconfirmed(), after=300), (Confirm, RecordTrouble))
 
 
-def refuse(walk: Walk, fault: Fault) -> Command:
+def refuse(walk: Walk, blamed: Fault) -> Command:
     """Let the reports say that the broker refused what is on its way."""
-    assert walk.on(Refused(None, "too large", broken=True)) == RenewSender(at_once=False)
-    walk.on(SenderRenewed(fault))
+    assert walk.on(Refused(None, "too large", broken=True)) == RenewSender(10.0)
+    walk.on(SenderRenewed(blamed))
     if isinstance(walk.command, RecordTrouble):
         walk.on(TroubleRecorded())
     return walk.command
 
 
 @pytest.mark.case("R-07")
-def test_behind_a_refused_row_nothing_is_sent_and_it_is_found_in_halves(walk: Walk) -> None:
-    """Fails when the horizon moves past a row that was not confirmed, or rows behind it go on."""
+@pytest.mark.case("R-11")
+def test_behind_a_refused_row_nothing_of_its_key_is_sent_and_it_is_found_in_halves(walk: Walk) -> None:
+    """Fails when the horizon moves past a row that is neither confirmed nor held, or rows of the key go on."""
     start = Position(horizon=H0)
-    whole = batch(1, 2, 3, 4, start=start, target=H1)
-    first, third = (Fault(seq=n, id=f"id-{n}", topic="t.orders", reason="too large") for n in (1, 3))
+    whole = replace(batch(1, 2, 3, 4, start=start, target=H1), rows=[row(1), row(2), row(3, "bad"), row(4)])
+    first, third = fault(1), fault(3, key="bad")
     walk.on(Fetched(whole))
     walk.on(Sent(4))
-    assert refuse(walk, first) == Fetch(
-        start
-    )  # the broker refuses the request as a whole: row 1 is reported, row 3 at fault
+    # the broker refuses the request as a whole: row 1 is reported, row 3 at fault
+    assert refuse(walk, first) == Fetch(start)
     assert isinstance(walk.on(Fetched(whole)), Wait)
     assert walk.on(Waited(), after=1) == Send(whole.rows[:2], ahead=None)
     walk.on(Sent(2))
     behind = Position(horizon=H0, target=H1, progress=2)
-    assert walk.on(Confirmed()) == Save(start, behind, 2)
+    assert walk.on(Confirmed()) == Save(start, behind, 2, high=2)
     assert isinstance(walk.on(Saved()), Send)
     walk.on(Sent(2))
     assert refuse(walk, third) == Fetch(behind)
-    rest = batch(3, 4, start=behind, target=H1)
+    rest = replace(batch(3, 4, start=behind, target=H1), rows=whole.rows[2:])
     walk.on(Fetched(rest))
     assert walk.on(Waited(), after=1) == Send(rest.rows[:1], ahead=None)
     walk.on(Sent(1))
-    refuse(walk, third)
-    assert walk.state.confirmed == behind
-    assert walk.state.trouble == "row id-3 for topic t.orders: too large"
-
-
-@pytest.mark.case("R-07")
-def test_a_row_refused_alone_is_tried_with_growing_pauses_and_heals(walk: Walk) -> None:
-    whole = batch(1, 2, start=Position(horizon=H0), target=H1)
-    fault = Fault(seq=1, id="id-1", topic="t.orders", reason="too large")
-    walk.on(Fetched(whole))
-    walk.on(Sent(2))
-    refuse(walk, fault)
-    pauses = []
-    for _ in range(5):
-        walk.on(Fetched(whole))
-        assert isinstance(walk.command, Wait)
-        pauses.append(walk.command.seconds)
-        assert walk.on(Waited(), after=walk.command.seconds) == Send(whole.rows[:1], ahead=None)
-        walk.on(Sent(1))
-        refuse(walk, fault)
-    assert pauses == [1 / 8, 1 / 8, 1 / 4, 1 / 2, 1]
-    walk.on(Fetched(whole))
-    walk.on(Waited(), after=60)
-    walk.on(Sent(1))
-    walk.on(Confirmed())
+    held = Hold(fault=third, position=behind)
+    saved = refuse(walk, third)
+    assert saved == Save(behind, behind, 0, high=2, holds=(HoldChange(third.scope, held),))
     walk.on(Saved())
-    assert walk.command == Send(whole.rows[1:], ahead=None)
-    walk.on(Sent(1))
-    walk.on(Confirmed())
-    walk.on(Saved())
-    walk.on(Waited(), after=1)
-    assert walk.on(Fetched(batch(start=Position(horizon=H1), target=H2))) == RecordTrouble(None)
+    assert walk.on(Fetched(rest)) == Send([rest.rows[1]], ahead=None)
+    assert walk.state.trouble is None
 
 
 @pytest.mark.case("R-10")
-def test_a_row_that_cannot_be_sent_is_named_and_tried_with_growing_pauses(walk: Walk) -> None:
-    whole = batch(1, 2, start=Position(horizon=H0), target=H1)
-    fault = Fault(seq=2, id="id-2", topic="t.orders", reason="the topic does not exist")
+def test_a_row_that_cannot_be_sent_is_held_once_what_stands_before_it_is_confirmed(walk: Walk) -> None:
+    """Fails when the hold begins while rows before it are unconfirmed, or the rest waits for it."""
+    whole = replace(
+        batch(1, 2, 3, start=Position(horizon=H0), target=H1), rows=[row(1), row(2, "bad"), row(3)]
+    )
     walk.on(Fetched(whole))
-    walk.on(Refused(fault, fault.reason, broken=False, sent=1))
-    assert walk.command == RecordTrouble(str(fault))
-    assert isinstance(walk.on(TroubleRecorded()), Confirm)
-    assert isinstance(walk.on(Confirmed()), Save)
-    pauses = []
+    blamed = fault(2, key="bad")
+    assert isinstance(walk.on(Refused(blamed, blamed.reason, broken=False, sent=1)), Confirm)
+    assert walk.state.holds == ()
+    at = Position(horizon=H0, target=H1, progress=1)
+    saved = walk.on(Confirmed())
+    held = Hold(fault=blamed, position=at)
+    assert saved == Save(Position(horizon=H0), at, 1, high=1, holds=(HoldChange(blamed.scope, held),))
     command = walk.on(Saved())
-    for _ in range(3):
-        assert isinstance(command, Wait)
-        pauses.append(command.seconds)
-        assert isinstance(walk.on(Waited(), after=command.seconds), Send)
-        command = walk.on(Refused(fault, fault.reason, broken=False))
-    assert pauses == [1 / 8, 1 / 4, 1 / 2]
-    walk.on(Waited(), after=1)
-    assert walk.on(Sent(1)) == RecordTrouble(None)
+    assert isinstance(command, Send)
+    assert list(command.rows) == [row(3)]
 
 
-def test_trouble_ends_when_the_refused_row_is_gone(walk: Walk) -> None:
+def test_a_missing_topic_is_held_at_once_however_many_rows_were_refused(walk: Walk) -> None:
+    """Fails when the topic's rows are halved down to one, as for a row's own fault."""
+    sent(walk, 1, 2)
+    scope = Scope(kind=Kind.TOPIC, aggregatetype="orders")
+    missing = Fault(scope=scope, code="missing", reason="make it", heals=True, topic="t.orders")
+    command = refuse(walk, missing)
+    assert isinstance(command, Save)
+    assert [change.scope for change in command.holds] == [scope]
+    walk.on(Saved())
+    walk.on(Fetched(batch(1, 2, start=Position(horizon=H0), target=H1)))
+    assert walk.state.sent == Position(horizon=H1), "the relay moves on without the topic's rows"
+
+
+def silent(walk: Walk) -> None:
+    """Let the broker confirm nothing for longer than is borne."""
     sent(walk, 1)
-    refuse(walk, Fault(seq=1, id="id-1", topic="t", reason="r"))
-    assert walk.state.trouble is not None
-    assert walk.on(Fetched(batch(start=Position(horizon=H0), target=H2))) == RecordTrouble(None)
+    assert isinstance(walk.on(Unconfirmed(), after=POLICY.silence + 1), RecordTrouble)
+    assert walk.on(TroubleRecorded()) == LookAtBroker()
+
+
+@pytest.mark.case("R-10")
+def test_a_partition_that_the_broker_gives_up_is_held_and_the_rest_goes_again(walk: Walk) -> None:
+    """Fails when one partition's silence stops the others, or rows of it are dropped with the client."""
+    silent(walk)
+    scope = Scope(kind=Kind.PARTITION, aggregatetype="orders", partition=0, partitions=1)
+    unled = Fault(scope=scope, code="no_leader", reason="no leader", heals=True, topic="t.orders")
+    assert walk.on(BrokerSeen([unled])) == RenewSender(1.0)
+    command = walk.on(SenderRenewed())
+    if isinstance(command, RecordTrouble):
+        command = walk.on(TroubleRecorded())
+    assert isinstance(command, Save)
+    assert command.holds == (HoldChange(scope, Hold(fault=unled, position=Position(horizon=H0))),)
+
+
+@pytest.mark.case("R-06")
+def test_a_broker_that_is_away_holds_nothing(walk: Walk) -> None:
+    """Fails when an outage of the whole broker is taken for a fault of partitions."""
+    silent(walk)
+    walk.on(BrokerAway())
+    walk.on(Unconfirmed(), Renewed(walk.now + 9_999), after=600)
+    assert walk.state.holds == ()
+    assert not walk.state.broken
 
 
 @pytest.mark.case("R-06")
@@ -336,9 +360,10 @@ def test_a_silent_broker_is_told_and_awaited(walk: Walk) -> None:
     sent(walk, 1)
     assert isinstance(walk.on(Unconfirmed(), after=1), Confirm)
     assert isinstance(walk.on(Unconfirmed(), after=5), RecordTrouble)
-    assert isinstance(walk.on(TroubleRecorded()), Confirm)
+    assert isinstance(walk.on(TroubleRecorded()), LookAtBroker)
+    assert isinstance(walk.on(BrokerAway()), Confirm)
     walk.on(Unconfirmed(), Renewed(walk.now + 600), after=50)
-    assert isinstance(walk.command, Confirm)
+    assert isinstance(walk.command, LookAtBroker)
     assert walk.on(Confirmed()) == RecordTrouble(None)
 
 
@@ -366,7 +391,7 @@ def test_a_stop_confirms_and_saves_what_was_sent_and_gives_the_lease_back(walk: 
 def test_a_stop_never_hangs(walk: Walk) -> None:
     sent(walk, 1)
     walk.on(StopAsked())
-    assert walk.on(Unconfirmed(), after=POLICY.stop_within) == RenewSender(at_once=True)
+    assert walk.on(Unconfirmed(), after=POLICY.stop_within) == RenewSender(0.0)
     assert walk.on(SenderRenewed()) == Release()
     assert walk.on(DatabaseFailed("away", connected=False)) == Leave()
 
