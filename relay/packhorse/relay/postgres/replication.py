@@ -23,6 +23,11 @@ class Replication:
 
     libpq keeps one message beyond what was asked for, and some tens of KiB: what is not read stays in the socket, and
     then with the server.
+
+    Attributes:
+        read: Return the next message's length and bytes; 0: there is none yet; below 0: the stream has ended.
+        pulls: So often must `pull` find nothing before the socket tells whether there is more: over TLS a piece that the
+            socket has brought may still lie with the cipher.
     """
 
     def __init__(self, url: str, reach: Reach, *, silence: float) -> None:
@@ -56,6 +61,7 @@ class Replication:
         self._poll = select.poll()
         self._poll.register(self._pgconn.socket, _READABLE)
         self.read = self._pgconn.get_copy_data
+        self.pulls = 2 if self._pgconn.ssl_in_use else 1
 
     @property
     def process(self) -> int:

@@ -102,14 +102,10 @@ class PostgresStream:
     def _gather(
         self, connection: Replication, decoder: Decoder, patience: float, limit: int, *, asked: bool
     ) -> None:
-        """
-        Fill the decoder up to the limits; wait only while it has nothing to give.
-
-        Twice through before a wait: over TLS what the socket brought may still lie with the cipher, and no socket tells.
-        """
+        """Fill the decoder up to the limits; wait only while it has nothing to give."""
         until = self._clock.monotonic() + patience
         while True:
-            for _ in range(2):
+            for _ in range(connection.pulls):
                 if not self._drain(connection, decoder, limit):
                     return
                 connection.pull()
