@@ -13,6 +13,7 @@ from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import DatabaseUnavailable
+from packhorse.relay.commands import Save
 from packhorse.relay.model import ID, SEQ, Batch, Position
 from packhorse.relay.ports import Outbox
 from packhorse.relay.postgres.outbox import PostgresOutbox
@@ -300,7 +301,7 @@ def test_another_relay_goes_on_in_the_middle_of_a_saved_cycle(world: World, outb
     at = start(outbox)
     batch = outbox.fetch(at, LIMIT)
     half = batch.end(2)
-    assert outbox.save(TOKEN, at, half, 2)
+    assert outbox.save(TOKEN, Save(at, half, 2))
     slow.commit()
     outbox.release(TOKEN)
     successor = world.outbox()
@@ -335,10 +336,10 @@ def test_a_save_needs_the_token_and_the_old_value(world: World, outbox: Outbox) 
     committed(world, "a")
     at = start(outbox)
     position = walk(outbox, at)[1]
-    assert not outbox.save(OTHER, at, position, 1)
-    assert not outbox.save(TOKEN, position, position, 1)
-    assert outbox.save(TOKEN, at, position, 1)
-    assert not outbox.save(TOKEN, at, position, 1)
+    assert not outbox.save(OTHER, Save(at, position, 1))
+    assert not outbox.save(TOKEN, Save(position, position, 1))
+    assert outbox.save(TOKEN, Save(at, position, 1))
+    assert not outbox.save(TOKEN, Save(at, position, 1))
     assert start(outbox) == position
 
 
@@ -388,7 +389,7 @@ def test_without_its_connection_only_own_begins_anew(world: World, outbox: Outbo
     world.lose(outbox)
     calls: list[Callable[[], object]] = [
         lambda: outbox.fetch(at, LIMIT),
-        lambda: outbox.save(TOKEN, at, at, 0),
+        lambda: outbox.save(TOKEN, Save(at, at, 0)),
         outbox.flush_log,
         lambda: outbox.log_reached("0/0"),
         lambda: outbox.record_trouble(TOKEN, None),

@@ -89,6 +89,8 @@ def test_a_transaction_with_many_rows_is_not_read_again_at_each_poll(reads: Read
     """Fails when running transactions are probed, or when rows from the horizon's xmax on have no upper bound."""
     with psycopg.connect(database) as long, psycopg.connect(database) as short:
         long.execute(MANY, (20_000,))
+        for _ in range(2):
+            reads.of_cycle()  # a server that was idle may have to plan again, and looks at the ends of indexes then
         for _ in range(3):
             rows, blocks = reads.of_cycle()
             assert (rows, blocks < 150) == (0, True), (

@@ -120,7 +120,7 @@ def test_statements_are_planned_once_for_each_server(pooled: str, database: str)
         for _ in range(2):
             found = connection.execute(
                 "SELECT pg_backend_pid(), generic_plans, custom_plans FROM pg_prepared_statements"
-                " WHERE name LIKE 'packhorse%' AND statement LIKE '%pg_snapshot_xip%'"
+                " WHERE name ~ '^(packhorse|PGBOUNCER)' AND statement LIKE '%pg_snapshot_xip%'"
             ).fetchall()
             assert len(found) == 1
             _, generic, custom = found[0]
