@@ -17,6 +17,7 @@ from tests.support.stack import PrivateDatabase
 from tests.support.topics import first_arrivals, make_topic, wait_for
 from tests.support.wait import eventually
 
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.local.settings import Endpoints
 from packhorse.producer import Outbox
@@ -206,6 +207,26 @@ def test_what_was_read_before_the_server_ended_is_void_though_the_pooler_hides_t
         assert lease.renew(TOKEN, 600.0) is not None
         outbox.close()
         lease.close()
+
+
+@pytest.mark.case("R-15")
+def test_packets_that_vanish_behind_the_pooler_are_told_within_the_bound(
+    private_database: PrivateDatabase, pooler: Pooler
+) -> None:
+    """Fails when the wait for a pipeline's answers has no bound, or is begun anew after it ended."""
+    with pgbouncer(private_database.url) as before_the_proxy:
+        url = before_the_proxy.url(private_database.url)
+        outbox = PostgresOutbox(url, "packhorse", batch_rows=500, reach=Reach(answer=2.0))
+        owned = outbox.own(TOKEN, "tests", 600.0)
+        assert owned is not None
+        private_database.proxy.black_hole()
+        started = SYSTEM_CLOCK.monotonic()
+        with pytest.raises(DatabaseUnavailable):
+            outbox.fetch(owned.position, 500)
+        assert SYSTEM_CLOCK.monotonic() - started < 3.9
+        private_database.proxy.resume()
+        assert outbox.own(TOKEN, "tests", 600.0) is not None
+        outbox.close()
 
 
 def test_the_commands_work_through_the_pooler(
