@@ -77,7 +77,6 @@ def relay(**given: Any) -> Relay:
         "trouble_since": None,
         "waiting": False,
         "oldest": None,
-        "ahead": False,
     }
     return Relay(**{**values, **given})
 
@@ -132,7 +131,6 @@ def test_tables_are_judged(given: dict[str, Any], check: str, verdict: Verdict) 
         ({"owned": False, "waiting": True, "lease_age": timedelta(minutes=5)}, "relay", Verdict.FAILED),
         ({"owned": False, "owner": None, "epoch": 0, "waiting": True}, "relay", Verdict.WARNING),
         ({"owned": False, "owner": None, "epoch": 0}, "relay", Verdict.OK),
-        ({"ahead": True}, "horizon", Verdict.FAILED),
     ],
 )
 def test_a_relay_is_judged(given: dict[str, Any], check: str, verdict: Verdict) -> None:

@@ -187,7 +187,6 @@ class Relay:
         lease_age: Since the lease ran out, when it does not run.
         waiting: Whether rows are committed and not published.
         oldest: Age of the oldest of them.
-        ahead: The horizon or target lies beyond the database's own transaction ids.
     """
 
     epoch: int
@@ -198,7 +197,6 @@ class Relay:
     trouble_since: datetime | None
     waiting: bool
     oldest: timedelta | None
-    ahead: bool
 
 
 def judge_relay(relay: Relay | None) -> Iterator[Finding]:
@@ -212,15 +210,6 @@ def judge_relay(relay: Relay | None) -> Iterator[Finding]:
         )
         return
     yield _relay(relay)
-    if relay.ahead:
-        yield failed(
-            "horizon",
-            "the horizon is ahead of the database's transaction ids",
-            cause="the database was restored from a dump or an older backup: new rows would count as published",
-            next_step="stop the relay and see docs/runbooks/relay-does-not-move.md",
-        )
-    else:
-        yield ok("horizon", "not ahead of the database")
 
 
 def _relay(relay: Relay) -> Finding:

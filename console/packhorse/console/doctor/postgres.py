@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier
 
 from packhorse.console.doctor import sql
@@ -20,12 +20,14 @@ from packhorse.console.doctor.judge_database import (
     judge_server,
     judge_tables,
 )
+from packhorse.console.doctor.judge_identity import judge_identity
 from packhorse.console.doctor.judge_retention import Retention, judge_retention
 from packhorse.console.postgres import connected, translated
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError
 from packhorse.producer import migrate
 from packhorse.producer.sql import TABLES
+from packhorse.relay.identity.look import Judge
 
 
 class DatabaseCheck:
@@ -61,6 +63,7 @@ class DatabaseCheck:
             if tables.current is not None:
                 looks = (
                     ("relay", self._relay),
+                    ("horizon", self._identity),
                     ("retention", self._retention),
                     ("groups", self._groups),
                 )
@@ -139,6 +142,11 @@ class DatabaseCheck:
     def _relay(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         rows = self._all(connection, sql.RELAY)
         return judge_relay(Relay(**rows[0]) if rows else None)
+
+    def _identity(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        with connection.cursor(row_factory=tuple_row) as cursor:
+            judge = Judge(self._schema, 0)
+            return judge_identity(*judge.look(lambda text, values: cursor.execute(text, values).fetchall()))
 
     def _retention(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         rows = self._all(connection, sql.RETENTION)

@@ -30,8 +30,7 @@ SELECT (SELECT s.seqcache FROM pg_sequence AS s
 RELAY = """
 SELECT r.epoch, r.owner, coalesce(r.lease_until > clock_timestamp(), false) AS owned,
        clock_timestamp() - r.lease_until AS lease_age, r.trouble, r.trouble_since,
-       w.waiting IS NOT NULL AS waiting, clock_timestamp() - w.waiting AS oldest,
-       pg_snapshot_xmax(coalesce(r.target, r.horizon)) > pg_snapshot_xmax(pg_current_snapshot()) AS ahead
+       w.waiting IS NOT NULL AS waiting, clock_timestamp() - w.waiting AS oldest
 FROM {schema}.relay AS r
 LEFT JOIN LATERAL (
     SELECT min(open.created_at) AT TIME ZONE 'UTC' AS waiting FROM (
@@ -46,7 +45,7 @@ LEFT JOIN LATERAL (
          ORDER BY o.xid, o.seq LIMIT 1)) AS open) AS w ON true
 WHERE r.shard = 0
 """
-"""The relay's row; whether its horizon has everything; whether it is ahead of the database."""
+"""The relay's row; whether its horizon has everything."""
 
 RETENTION = """
 SELECT clock_timestamp() - t.ran_at AS age, t.keep_days,

@@ -46,6 +46,15 @@ class Facts:
             self.saved is not None and self.here is not None and system_of(self.saved) == system_of(self.here)
         )
 
+    @property
+    def moved_within_system(self) -> bool:
+        """Return True when the last move was to another timeline: a failover or a restore, which may have lost rows."""
+        return (
+            self.before is not None
+            and self.here is not None
+            and system_of(self.before) == system_of(self.here)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:

@@ -147,7 +147,7 @@ def standing(facts: Facts) -> str:
     if facts.before is None or facts.moved_age is None:
         return text
     moved = f"taken on {facts.moved_age / 3600:.1f} h ago instead of "
-    if system_of(facts.before) != system_of(facts.here):
+    if not facts.moved_within_system:
         return f"{text}, {moved}system {system_of(facts.before)}"
     return (
         f"{text}, {moved}timeline {timeline_of(facts.before)}; `packhorse relay verify` lists what was published after "
