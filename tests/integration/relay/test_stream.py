@@ -4,14 +4,16 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from tests.support.relay import Writer, insert
 from tests.support.streams import Streams, read_all, read_to_mark, read_until, start, streams
+from tests.support.tls import Authority, TlsFront
 from tests.support.wait import eventually
 
-from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.relay.model import AGGREGATEID, ID, PAYLOAD, SEQ, WITHHELD, Position, Row
 from packhorse.relay.pgoutput import Visible
 from packhorse.relay.postgres.connection import Reach
@@ -188,6 +190,27 @@ def test_a_large_transaction_is_read_in_bounded_memory(
         last, count, most = batch.rows[-1][SEQ], count + len(batch.rows), max(most, resident())
     assert count == rows
     assert most - before < 64 * MIB
+
+
+def test_over_tls_no_row_stays_with_the_cipher(
+    database: str, made: Streams, writer: Connection, tmp_path: Path
+) -> None:
+    """Fails when a row, or the rest of one, comes only with the next: the cipher works in pieces of up to 16 KiB."""
+    authority, parts = Authority(tmp_path), urlsplit(database)
+    target = (parts.hostname or "127.0.0.1", parts.port or 5432)
+    with TlsFront(target, authority.certificate("localhost")) as front:
+        netloc = f"{parts.username or 'postgres'}:{parts.password or 'p'}@localhost:{front.port}"
+        query = f"sslmode=verify-full&sslrootcert={authority.root}"
+        made.url = parts._replace(netloc=netloc, query=query).geturl()
+        stream = made.started()
+        for size in range(500, 45_000, 1_700):
+            insert(writer, "k", payload=SYSTEM_CHANCE.token().bytes * (size // 16))
+            at = SYSTEM_CLOCK.monotonic()
+            rows: list[Row] = []
+            while not rows:
+                rows = list(stream.read(2, limit=10, confirmed=0, ask=False).rows)
+                assert SYSTEM_CLOCK.monotonic() - at < 1.5, f"{size} bytes"
+        stream.close()
 
 
 @pytest.mark.case("C-06")
