@@ -238,6 +238,9 @@ class Memory:
     def last(self) -> LastRun:
         raise NotImplementedError
 
+    def cancel(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -51,12 +51,11 @@ class RetentionKeeper:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and cancel what runs; blocks for a few seconds at most."""
+        """End the thread and cancel what runs; blocks for three seconds at most."""
         self._ended.set()
-        self._partitions.close()
+        self._partitions.cancel()
         if self._thread.is_alive():
             self._thread.join(timeout=2)
-        self._partitions.close()
 
     def _work(self) -> None:
         pause = min(self._every, FIRST)
@@ -76,19 +75,25 @@ class RetentionKeeper:
     def turn(self) -> None:
         """Run once; never raises."""
         try:
-            report = run_once(self._partitions, self._rules, by=self._by, tell=self._tell)
+            report = run_once(
+                self._partitions, self._rules, by=self._by, tell=self._tell, ended=self._ended.is_set
+            )
         except PackhorseError as error:
             self._failed(type(error).__name__, str(error))
         except Exception as error:  # noqa: BLE001 retention must not end, and nobody waits for this thread's error
             self._failed(type(error).__name__, "an error that nobody foresaw; please report it")
         else:
             self._done(report)
+        finally:
+            self._partitions.close()
 
     def _tell(self, outcome: Outcome) -> None:
         write = _log.info if outcome.code in _LOUD else _log.debug
         write("retention", partition=outcome.step.name, outcome=told(outcome))
 
     def _done(self, report: Report) -> None:
+        if self._ended.is_set():
+            return
         if report.count(Code.ELSEWHERE):
             self._telemetry.record(Metric.RETENTION_RUNS, 1, {"outcome": "elsewhere"})
             return

@@ -28,5 +28,8 @@ class Partitions(Protocol):
     def last(self) -> LastRun:
         """Return what `record` wrote last."""
 
+    def cancel(self) -> None:
+        """End the step that runs; may be called from any thread, never raises, blocks for a second at most."""
+
     def close(self) -> None:
-        """Drop the connection and what runs on it; may be called from any thread, never raises."""
+        """Drop the connection; the next call makes a new one."""

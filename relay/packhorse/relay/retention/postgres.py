@@ -95,11 +95,15 @@ class PostgresPartitions:
             overdue=tuple(Overdue(**each) for each in overdue),
         )
 
-    def close(self) -> None:
-        connection, self._connection = self._connection, None
+    def cancel(self) -> None:
+        connection = self._connection
         if connection is not None and not connection.closed:
             with contextlib.suppress(psycopg.Error):
                 connection.cancel_safe(timeout=1)
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
             connection.close()
 
     def _call(self, step: Step, statement: str, **values: object) -> Outcome:

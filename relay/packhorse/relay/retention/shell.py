@@ -15,9 +15,10 @@ def run_once(
     by: str,
     act: bool = True,
     tell: Callable[[Outcome], object] = id,
+    ended: Callable[[], bool] = bool,
 ) -> Report:
     """
-    Do what is due, and write down what is overdue; *tell* hears each outcome as it comes.
+    Do what is due, and write down what is overdue; *tell* hears each outcome as it comes, and no step follows *ended*.
 
     Each step is safe by itself: after a crash between two of them the next run goes on. A statement that fails ends its
     own step alone. With *act* false nothing is changed, and nothing written down.
@@ -28,7 +29,7 @@ def run_once(
     """
     facts = partitions.facts()
     done: list[Outcome] = []
-    while (step := next_step(facts, rules, done)) is not None:
+    while not ended() and (step := next_step(facts, rules, done)) is not None:
         try:
             outcome = partitions.take(step) if act else partitions.look(step)
         except StatementFailed as error:
@@ -36,6 +37,6 @@ def run_once(
         done.append(outcome)
         tell(outcome)
     report = Report(outcomes=tuple(done), overdue=tuple(overdue(facts, rules, done)))
-    if act and not report.count(Code.ELSEWHERE):
+    if act and not ended() and not report.count(Code.ELSEWHERE):
         partitions.record(report, by=by, keep_days=rules.keep_days)
     return report

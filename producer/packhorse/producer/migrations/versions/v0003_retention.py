@@ -59,7 +59,9 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM set_config('lock_timeout', greatest(patience, 1) || 'ms', true);
-    IF NOT pg_try_advisory_xact_lock(1346454348, hashtext('{schema}')) THEN
+    PERFORM set_config('synchronous_commit', 'local', true);  -- no lock is held until a standby has answered
+    IF NOT pg_try_advisory_xact_lock(1346454349, hashtext('{schema}'))
+        OR NOT pg_try_advisory_xact_lock(1346454348, hashtext('{schema}')) THEN  -- the second is that of `packhorse migrate up`
         RETURN 'elsewhere';
     END IF;
     BEGIN
@@ -123,11 +125,13 @@ COMMENT ON FUNCTION "{schema}".unpublished_row(regclass) IS
 
 CREATE FUNCTION "{schema}".held_row(part regclass) RETURNS jsonb LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off
-SET jit = off AS $body$
+SET max_parallel_workers_per_gather = 0 SET jit = off AS $body$
 DECLARE
     lowest xid8;
     found jsonb;
+    name text;
 BEGIN
+    SELECT c.relname INTO name FROM pg_class AS c WHERE c.oid = part;
     SELECT pg_snapshot_xmin(h.horizon) INTO lowest FROM "{schema}".relay_hold AS h
      WHERE h.state <> 'ended' ORDER BY pg_snapshot_xmin(h.horizon) LIMIT 1;
     IF lowest IS NULL THEN
@@ -136,7 +140,14 @@ BEGIN
     EXECUTE format($look$
         SELECT jsonb_build_object('id', l.id, 'aggregatetype', l.aggregatetype, 'seq', l.seq,
                 'created_at', l.created_at::text, 'hold', l.hold) FROM (
-            SELECT h.id AS hold, o.* FROM "{schema}".relay_hold AS h CROSS JOIN LATERAL (
+            SELECT h.id AS hold, o.* FROM "{schema}".retention AS t CROSS JOIN jsonb_array_elements(t.overdue) AS e
+              JOIN "{schema}".relay_hold AS h ON h.id = (e ->> 'hold')::bigint
+             CROSS JOIN LATERAL (
+                SELECT o.id, o.aggregatetype, o.seq, o.created_at FROM %1$s AS o
+                 WHERE o.id = (e ->> 'message_id')::uuid AND NOT pg_visible_in_snapshot(o.xid, h.horizon) LIMIT 1) AS o
+             WHERE h.state <> 'ended' AND e ->> 'name' = $2
+            UNION ALL
+            SELECT h.id, o.* FROM "{schema}".relay_hold AS h CROSS JOIN LATERAL (
                 SELECT o.id, o.aggregatetype, o.seq, o.created_at FROM %1$s AS o
                  WHERE o.id = h.message_id AND NOT pg_visible_in_snapshot(o.xid, h.horizon) LIMIT 1) AS o
              WHERE h.state <> 'ended'
@@ -150,13 +161,14 @@ BEGIN
               JOIN "{schema}".relay_hold AS h ON h.aggregatetype = o.aggregatetype
              WHERE h.state <> 'ended' AND h.scope IN ('partition', 'topic')
                AND (o.xid, o.seq) >= ($1, 0::bigint) AND NOT pg_visible_in_snapshot(o.xid, h.horizon)) AS l
-        LIMIT 1 $look$, part) INTO found USING lowest;
+        LIMIT 1 $look$, part) INTO found USING lowest, name;
     RETURN found;
 END
 $body$;
 COMMENT ON FUNCTION "{schema}".held_row(regclass) IS
     'A committed row of a partition that an open hold still has to publish, as JSON; a hold of a Kafka partition counts for
-its whole topic. May read all of the partition that is younger than the oldest open hold';
+its whole topic. What an earlier run found is looked at first; else all of the partition may be read that is younger than the
+oldest open hold';
 
 CREATE FUNCTION "{schema}".row_since(part regclass, looked pg_snapshot) RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $body$
@@ -213,7 +225,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM set_config('lock_timeout', greatest(patience, 1) || 'ms', true);
-    IF NOT pg_try_advisory_xact_lock(1346454348, hashtext('{schema}')) THEN
+    PERFORM set_config('synchronous_commit', 'local', true);  -- no lock is held until a standby has answered
+    IF NOT pg_try_advisory_xact_lock(1346454349, hashtext('{schema}')) THEN
         RETURN jsonb_build_object('outcome', 'elsewhere');
     END IF;
     IF NOT EXISTS (SELECT FROM "{schema}".relay)
@@ -224,13 +237,20 @@ BEGIN
         RETURN jsonb_build_object('outcome', 'no_horizon');
     END IF;
     SELECT p.* INTO target FROM "{schema}".day_partitions() AS p WHERE p.name = wanted;
-    IF target IS NULL OR target.day >= keep THEN
-        RETURN jsonb_build_object('outcome', CASE WHEN target IS NULL THEN 'gone' ELSE 'young' END);
+    IF target IS NULL OR target.bytes = 0 OR target.day >= keep THEN
+        RETURN jsonb_build_object('outcome', CASE WHEN target.day >= keep THEN 'young' ELSE 'gone' END);
     END IF;
 
     -- The long looks, with no lock that anybody feels. What they see is what `looked` sees, or more.
     looked := pg_current_snapshot();
     BEGIN
+        IF target.net THEN  -- the newest by number is mostly the youngest; else all are looked at
+            EXECUTE format('SELECT coalesce((SELECT created_at >= $1 FROM %1$s ORDER BY seq DESC LIMIT 1), false) '
+                'OR EXISTS (SELECT FROM %1$s WHERE created_at >= $1)', target.part) INTO young USING keep::timestamp;
+            IF young THEN
+                RETURN jsonb_build_object('outcome', 'young');
+            END IF;
+        END IF;
         found := "{schema}".unpublished_row(target.part);
         IF found IS NOT NULL THEN
             RETURN jsonb_build_object('outcome', 'unpublished', 'row', found);
@@ -240,12 +260,8 @@ BEGIN
         IF found IS NOT NULL THEN
             RETURN jsonb_build_object('outcome', 'held', 'row', found);
         END IF;
-        IF target.net THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE created_at >= $1)', target.part)
-                INTO young USING keep::timestamp;
-        END IF;
-        IF young OR NOT act THEN
-            RETURN jsonb_build_object('outcome', CASE WHEN young THEN 'young' ELSE 'due' END);
+        IF NOT act THEN
+            RETURN jsonb_build_object('outcome', 'due');
         END IF;
         EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', target.part);
     EXCEPTION WHEN lock_not_available THEN
@@ -261,14 +277,15 @@ BEGIN
             WHERE h.state <> 'ended' AND NOT h.id = ANY (holds)) THEN
         RETURN jsonb_build_object('outcome', 'changed');
     END IF;
+    SELECT jsonb_build_object('outcome', 'emptied', 'bytes', pg_total_relation_size(target.part)) INTO found;
     EXECUTE format('TRUNCATE TABLE ONLY %s', target.part);
-    RETURN jsonb_build_object('outcome', 'emptied', 'bytes', target.bytes);
+    RETURN found;
 END
 $body$;
 COMMENT ON FUNCTION "{schema}".empty_partition(text, date, int, boolean) IS
     'Truncate a partition whose days all lie before keep, if every row in it is published and none is held. As JSON: outcome is
 emptied, due (act is false), unpublished or held (with the row), busy (no lock within patience, in milliseconds; with who
-has it), changed (something came meanwhile), young, gone, elsewhere, no_horizon';
+has it), changed (something came meanwhile), young, gone (table or rows), elsewhere, no_horizon';
 """
 
 DROP = """
@@ -280,7 +297,8 @@ DECLARE
     filled boolean;
 BEGIN
     PERFORM set_config('lock_timeout', greatest(patience, 1) || 'ms', true);
-    IF NOT pg_try_advisory_xact_lock(1346454348, hashtext('{schema}')) THEN
+    PERFORM set_config('synchronous_commit', 'local', true);  -- no lock is held until a standby has answered
+    IF NOT pg_try_advisory_xact_lock(1346454349, hashtext('{schema}')) THEN
         RETURN jsonb_build_object('outcome', 'elsewhere');
     END IF;
     SELECT p.* INTO target FROM "{schema}".day_partitions() AS p WHERE p.name = wanted AND NOT p.net;
