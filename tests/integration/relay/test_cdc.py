@@ -2,12 +2,14 @@
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.relay import Relays, Writer, insert
+from tests.support.relay import Relays, Writer, insert, relays
+from tests.support.stack import PrivateBroker
 from tests.support.streams import Streams, read_all, streams
-from tests.support.topics import first_arrivals, records, wait_for
+from tests.support.topics import first_arrivals, make_topic, records, wait_for
 from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
@@ -183,44 +185,71 @@ def test_writers_see_no_seam_from_polling_to_streaming_and_back(
     assert len(found) - writer.count < 2_000 * seams, "repeats are bounded by what came since the last save"
 
 
+@pytest.fixture
+def starved(
+    made: Streams, database: str, tmp_path: Path, private_kafka: PrivateBroker, topic_prefix: str
+) -> Iterator[Relays]:
+    """Provide relays that stream to a broker that the test can take away."""
+    del made
+    make_topic(private_kafka.direct_bootstrap, f"{topic_prefix}.orders")
+    with relays(
+        tmp_path, database=database, bootstrap=private_kafka.bootstrap, namespace=topic_prefix
+    ) as group:
+        group.environment |= {"PACKHORSE_RELAY_MODE": "auto", "PACKHORSE_RELAY_STREAM_RETRY": "0.3"}
+        yield group
+
+
+@pytest.mark.case("C-01")
+def test_the_slot_is_told_of_no_row_that_the_broker_has_not_confirmed(
+    starved: Relays, made: Streams, database: str, private_kafka: PrivateBroker
+) -> None:
+    """Fails when what was received is confirmed to the server, or what was handed to the client."""
+    relay = starved.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        streaming(database)
+        private_kafka.proxy.black_hole()
+        id_ = insert(connection, "k")
+        row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+        assert row is not None
+
+        def received() -> bool:
+            told = connection.execute(
+                "SELECT r.write_lsn >= %s::pg_lsn FROM pg_stat_replication AS r"
+                " JOIN pg_replication_slots AS s ON s.active_pid = r.pid WHERE s.database = current_database()",
+                (row[0],),
+            ).fetchone()
+            return told == (True,)
+
+        eventually(received, what="the relay told the server that it has the row")
+        relay.send(signal.SIGKILL)
+        relay.ended()
+    assert id_ in behind_the_slot(made)
+
+
 @pytest.mark.case("C-07")
 def test_a_slot_over_its_budget_is_given_up_while_the_broker_is_away(
-    made: Streams, database: str, tmp_path: object, private_kafka: object, topic_prefix: str
+    starved: Relays, database: str, private_kafka: PrivateBroker, topic_prefix: str
 ) -> None:
     """Fails when the relay clings to a slot that the database keeps log for without end."""
-    from pathlib import Path
-
-    from tests.support.relay import relays
-    from tests.support.stack import PrivateBroker
-    from tests.support.topics import make_topic
-
-    assert isinstance(private_kafka, PrivateBroker)
-    topic = f"{topic_prefix}.orders"
-    make_topic(private_kafka.direct_bootstrap, topic)
-    with (
-        relays(
-            Path(str(tmp_path)), database=database, bootstrap=private_kafka.bootstrap, namespace=topic_prefix
-        ) as group,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        relay = group.start(mode="auto", wal_budget=64 * 1024 * 1024)
+    relay = starved.start(wal_budget=64 * 1024 * 1024)
+    with psycopg.connect(database, autocommit=True) as connection:
         streaming(database)
         private_kafka.proxy.black_hole()
         ids = [insert(connection, "k")]
-        for _ in range(10):
+        for _ in range(9):
             connection.execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 8000000))")
         relay.wait_for("over_budget", timeout=30)
         eventually(lambda: slots(connection) == 0, what="the slot is gone")
         ids.append(insert(connection, "k"))
         private_kafka.proxy.resume()
-        found = wait_for(private_kafka.direct_bootstrap, topic, 2, timeout=60)
+        found = wait_for(private_kafka.direct_bootstrap, f"{topic_prefix}.orders", 2, timeout=60)
         assert first_arrivals(found) == {b"k": ids}
         streaming(database)
 
 
 def slots(connection: psycopg.Connection[tuple[object, ...]]) -> int:
     row = connection.execute(
-        "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()"
+        "SELECT count(*)::int FROM pg_replication_slots WHERE database = current_database()"
     ).fetchone()
     assert row is not None
     assert isinstance(row[0], int)
