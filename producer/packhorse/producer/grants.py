@@ -18,6 +18,7 @@ GRANT SELECT ON "{schema}".outbox, "{schema}".schema_version, "{schema}".alembic
 GRANT SELECT, UPDATE ON "{schema}".relay TO "{role}";
 GRANT SELECT, INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
 GRANT SELECT ON "{schema}".relay_discard, "{schema}".outbox_seq_seq TO "{role}";
+GRANT SELECT, INSERT, UPDATE, DELETE ON "{schema}".relay_member TO "{role}";
 GRANT SELECT, UPDATE ON "{schema}".retention TO "{role}";
 GRANT EXECUTE ON FUNCTION "{schema}".day_partitions(), "{schema}".make_day_partition(date, int),
     "{schema}".empty_partition(text, date, int, boolean), "{schema}".drop_partition(text, date, int) TO "{role}";
@@ -35,7 +36,7 @@ GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
 GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark TO "{role}";
-GRANT UPDATE (orders, finish) ON "{schema}".relay TO "{role}";
+GRANT INSERT, UPDATE, DELETE ON "{schema}".relay TO "{role}";
 GRANT INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
 GRANT INSERT ON "{schema}".watermark, "{schema}".audit, "{schema}".relay_discard TO "{role}";
 """

@@ -9,6 +9,7 @@ from packhorse.relay.cdc_cli import cdc_setup
 from packhorse.relay.identity.cli import adopt
 from packhorse.relay.orders import hold_cli
 from packhorse.relay.orders.republish_cli import republish
+from packhorse.relay.resharding.cli import shards
 from packhorse.relay.verify.cli import verify
 from packhorse.relay.waking_cli import notify
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
@@ -94,6 +95,7 @@ def status(
 
 app.command()(hold_cli.holds)
 app.add_typer(hold_cli.app, name="hold")
+app.command()(shards)
 app.command()(republish)
 app.command()(adopt)
 app.command()(verify)

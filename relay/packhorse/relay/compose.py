@@ -65,11 +65,34 @@ def policy(settings: RelaySettings, *, measured: bool) -> Policy:
     )
 
 
+def check_ready(settings: RelaySettings) -> None:
+    """
+    Look at the tables and rights that every relay needs.
+
+    Raises:
+        NotReady: Names what is missing.
+        DatabaseUnavailable: No answer.
+    """
+    outbox = PostgresOutbox(
+        settings.database_url.get_secret_value(), settings.database_schema, batch_rows=settings.batch_rows,
+        reach=Reach(answer=settings.database_timeout),
+    )  # fmt: skip
+    try:
+        outbox.check_ready()
+    finally:
+        outbox.close()
+
+
 class Composed:
-    """A relay and what it holds open."""
+    """The relay of one shard, and what it holds open: a `Hand` of the crew."""
 
     def __init__(
-        self, settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: Probe | None = None
+        self,
+        settings: RelaySettings,
+        *,
+        shard: int = 0,
+        telemetry: Telemetry = NO_TELEMETRY,
+        probe: Probe | None = None,
     ) -> None:
         """
         Check tables, rights and topics, and send nothing yet. A broker that is away is no fault of the set-up: it is waited for.
@@ -82,7 +105,11 @@ class Composed:
         url, schema = settings.database_url.get_secret_value(), settings.database_schema
         properties = kafka_properties(settings)
         self.outbox = PostgresOutbox(
-            url, schema, batch_rows=settings.batch_rows, reach=Reach(answer=settings.database_timeout)
+            url,
+            schema,
+            batch_rows=settings.batch_rows,
+            shard=shard,
+            reach=Reach(answer=settings.database_timeout),
         )
         self.outbox.check_ready()
         wakes = self._wakes(settings)
@@ -90,16 +117,16 @@ class Composed:
             KafkaBroker, properties, namespace=settings.namespace, clock=SYSTEM_CLOCK,
             headers=all_headers_of if settings.null_headers else headers_of,
         )  # fmt: skip
-        fence = fence_name(settings.namespace, schema, shard=0) if settings.fenced else None
+        fence = fence_name(settings.namespace, schema, shard=shard) if settings.fenced else None
         self.broker = client(fence=fence)
         self._check_topics(settings.namespace)
         self.keeper = LeaseKeeper(
-            PostgresLease(url, schema, lease=settings.lease),
+            PostgresLease(url, schema, lease=settings.lease, shard=shard),
             lease=settings.lease,
             clock=SYSTEM_CLOCK,
             halt=self._halt,
         )
-        self.stream = self._stream(settings)
+        self.stream = self._stream(settings, shard)
         self.pace = ThreadPace()
         self.relay = Relay(
             outbox=self.outbox,
@@ -124,12 +151,13 @@ class Composed:
             owns=self._owns,
             telemetry=telemetry,
         )
-        self.retention.start()
+        if shard == 0:
+            self.retention.start()
         self.listener = None if wakes is None else WakeListener(wakes, wake=self.relay.wake)
         if self.listener is not None:
             self.listener.start()
 
-    def _stream(self, settings: RelaySettings) -> PostgresStream | None:
+    def _stream(self, settings: RelaySettings, shard: int) -> PostgresStream | None:
         """Return the stream that the mode asks for; name slots that nobody reads, for each of them keeps log on the disk."""
         database_url = settings.database_url.get_secret_value()
         url = (
@@ -147,7 +175,12 @@ class Composed:
         if polls:
             return None
         return PostgresStream(
-            url, settings.database_schema, clock=SYSTEM_CLOCK, database_url=database_url, reach=reach
+            url,
+            settings.database_schema,
+            clock=SYSTEM_CLOCK,
+            shard=shard,
+            database_url=database_url,
+            reach=reach,
         )
 
     def _wakes(self, settings: RelaySettings) -> PostgresWakes | None:
@@ -164,6 +197,19 @@ class Composed:
     def _halt(self) -> None:
         self.broker.halt()
         self.relay.halt_release()
+
+    @property
+    def owned(self) -> bool:
+        """Tell whether this process owns the shard; from any thread."""
+        return self.relay.owned
+
+    def run(self) -> None:
+        """Run the relay until `stop`."""
+        self.relay.run()
+
+    def stop(self) -> None:
+        """Ask for a clean stop; from any thread, and from a signal handler."""
+        self.relay.stop()
 
     def _owns(self) -> bool:
         deadline = self.keeper.deadline()

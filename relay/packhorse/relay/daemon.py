@@ -6,8 +6,12 @@ import signal
 from types import FrameType
 
 from packhorse.core import logs
+from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
-from packhorse.relay.compose import Composed
+from packhorse.relay.compose import Composed, check_ready
+from packhorse.relay.crew.crew import Crew
+from packhorse.relay.crew.postgres import PostgresRoster
+from packhorse.relay.owner import owner_name
 from packhorse.relay.ports import Probe
 from packhorse.relay.settings import RelaySettings
 
@@ -19,7 +23,7 @@ _log = logs.logger("relay")
 
 def run(settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: Probe | None = None) -> None:
     """
-    Run a relay until SIGTERM or SIGINT; a second signal leaves at once, without a save.
+    Run the relays of this process's shards until SIGTERM or SIGINT; a second signal leaves at once, without a save.
 
     Raises:
         NotReady, SettingsError, DatabaseUnavailable: As `Composed`, before anything is sent.
@@ -27,20 +31,26 @@ def run(settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: 
     logs.set_up(secrets=settings.secrets())
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
-    composed = Composed(settings, telemetry=telemetry, probe=probe)
+    url, schema = settings.database_url.get_secret_value(), settings.database_schema
+    check_ready(settings)
+    roster = PostgresRoster(
+        url, schema, token=SYSTEM_CHANCE.token(), name=owner_name(), patience=settings.lease
+    )
+    crew = Crew(
+        roster,
+        lambda shard: Composed(settings, shard=shard, telemetry=telemetry, probe=probe),
+        pause=min(1.0, settings.lease / 3),
+    )
 
     def stop(number: int, _: FrameType | None) -> None:
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, _leave)
         _log.info("stopping", signal=signal.Signals(number).name)
-        composed.relay.stop()
+        crew.stop()
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, stop)
-    try:
-        composed.relay.run()
-    finally:
-        composed.close()
+    crew.run()
     _log.info("stopped")
 
 

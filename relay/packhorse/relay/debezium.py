@@ -154,6 +154,7 @@ def _heartbeats(seconds: float) -> dict[str, str]:
     return {
         "lsn.flush.mode": "connector_and_driver" if seconds else "connector",
         "heartbeat.interval.ms": str(round(seconds * 1000)),
+        "status.update.interval.ms": "1000",  # how soon the server hears how far it has come
     }
 
 

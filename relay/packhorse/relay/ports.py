@@ -25,6 +25,7 @@ class Ownership:
         orders: Count of people's orders, all taken into account here.
         finish: Take no new target.
         mode: How the row says that the outbox is read.
+        shard, shards: Which shard of how many.
     """
 
     position: Position
@@ -35,6 +36,8 @@ class Ownership:
     orders: int = 0
     finish: bool = False
     mode: str = "polling"
+    shard: int = 0
+    shards: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

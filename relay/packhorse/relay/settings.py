@@ -28,7 +28,6 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
         listen: Let commits wake the relay between two polls, after `packhorse relay notify on`; at a price for every commit
             (docs/decisions/0010-notify.md).
         stream_retry: Pause before a stream that failed is looked for again; it grows to twelve times that while it fails.
-        stream_retry: Pause before a stream that failed is looked for again; it grows to twelve times that while it fails.
         replication_url: Where to stream from and to listen, when database_url leads to a pooler: the same primary and database, directly.
         fenced: Send in transactions under a name that one relay has at a time, so that readers of committed records never see what a
             relay sends after its successor; for readers without an inbox, at a price in latency (docs/decisions/0013-fencing.md).
@@ -45,7 +44,6 @@ class RelaySettings(RetentionFields, DatabaseSettings, KafkaSettings, NamespaceS
     database_timeout: Annotated[float, Field(ge=1, le=600)] = 10.0
     mode: Literal["polling", "cdc", "auto"] = "polling"
     wal_budget: Annotated[int, Field(ge=64 * 1024 * 1024)] = 4 * 1024**3
-    stream_retry: Annotated[float, Field(ge=0.1, le=3_600)] = 5.0
     stream_retry: Annotated[float, Field(ge=0.1, le=3_600)] = 5.0
     replication_url: DatabaseUrl | None = None
     release_rate: Annotated[int, Field(ge=1, le=10_000_000)] = 10_000

@@ -64,7 +64,7 @@ class Relay:
         self._telemetry = telemetry
         self._probe = probe or NoProbe()
         self._token: UUID | None = None
-        self._stop = False
+        self._stop = self._standing_by = False
         self._woken = False
         self._ahead: tuple[Position, Pending] | None = None
         self._do: dict[type[Any], Callable[[Any], e.Event]] = {
@@ -98,6 +98,11 @@ class Relay:
         """Ask for a clean stop: nothing new is taken, what was sent is confirmed and saved, the lease is given back."""
         self._stop = True
         self._pace.wake()
+
+    @property
+    def owned(self) -> bool:
+        """Tell whether this process owns the shard; from any thread, and a moment old."""
+        return self._token is not None
 
     def halt_release(self) -> None:
         """Drop what a release has on its way and has not left yet; from any thread."""
@@ -164,12 +169,17 @@ class Relay:
         asked = self._clock.monotonic()
         owned = self._outbox.own(token, self._owner, self._lease)
         if owned is None:
-            self._token = None
+            if not self._standing_by:
+                _log.info("another process owns the shard; this one stands by")
+            self._token, self._standing_by = None, True
             return e.OwnedElsewhere()
+        self._standing_by = False
         deadline = asked + self._lease
         if self._token is None:
             _log.info("this process owns the shard", epoch=owned.epoch, horizon=owned.position.horizon)
         self._token = token
+        if self._streamer is not None:
+            self._streamer.share(owned.shard, owned.shards)
         self._keeper.keep(token, deadline)
         self._tell_of_server(owned.verdict)
         self._probe.reached("owned")

@@ -1,12 +1,15 @@
 """The relay's hands for the stream."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from packhorse.core import logs
 from packhorse.relay import commands as c
 from packhorse.relay import events as e
+from packhorse.relay.model import AGGREGATEID
+from packhorse.relay.shards import shard_of
 from packhorse.relay.stream import Stream, StreamUnavailable
 
 _log = logs.logger("relay")
@@ -19,6 +22,7 @@ class Streamer:
         self._stream = stream
         self._limit = limit
         self._running = False
+        self._shard, self._shards = 0, 1
         do: dict[type[Any], Callable[[Any], e.Event]] = {
             c.PrepareSlot: lambda _: e.SlotReady(self._stream.prepare()),
             c.StartStream: self._start,
@@ -28,6 +32,10 @@ class Streamer:
             c.StopStream: self._stop,
         }
         self.do = {kind: partial(self._guarded, hand) for kind, hand in do.items()}
+
+    def share(self, shard: int, shards: int) -> None:
+        """Bring the rows of *shard*, of *shards*; the stream has those of all."""
+        self._shard, self._shards = shard, shards
 
     def tend(self) -> None:
         """Keep the stream alive while the loop is busy elsewhere; what fails here shows at the next read."""
@@ -50,11 +58,13 @@ class Streamer:
         return e.StreamStarted()
 
     def _read(self, command: c.ReadStream) -> e.Event:
-        return e.Streamed(
-            self._stream.read(
-                command.patience, limit=self._limit, confirmed=command.confirmed, ask=command.ask
-            )
+        batch = self._stream.read(
+            command.patience, limit=self._limit, confirmed=command.confirmed, ask=command.ask
         )
+        if self._shards > 1:
+            mine = [row for row in batch.rows if shard_of(row[AGGREGATEID], self._shards) == self._shard]
+            batch = replace(batch, rows=mine)
+        return e.Streamed(batch)
 
     def _stop(self, command: c.StopStream) -> e.Event:
         self._running = False

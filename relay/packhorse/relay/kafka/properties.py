@@ -13,6 +13,7 @@ OURS: Mapping[str, Property] = {
     "retries": 2_147_483_647,
     "partitioner": "murmur2_random",
     "delivery.report.only.error": True,
+    "allow.auto.create.topics": False,
 }
 """What order and "nothing lost" rest on; nobody may set them otherwise."""
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported at run time
     AclOperation,
     ConfigResource,
@@ -18,6 +18,8 @@ from packhorse.relay.refusals import FORBIDDEN, Blame, Refusal, judged
 
 _ASK_WITHIN = 5.0
 """Seconds for an answer."""
+_RIGHTS_WITHIN = 1.0
+"""Seconds for the answer about rights, which only the broker that the client takes for the controller may give."""
 
 
 class Topic(NamedTuple):
@@ -82,40 +84,60 @@ class Topics:
         """
         Return what the broker says about each of *names*; blocks for some seconds at most.
 
+        Everything is asked of a broker that has just answered: the client would wait for the one that it takes for the controller,
+        and that may be the one that is away.
+
         Raises:
             BrokerUnavailable: No answer.
         """
-        resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
+        return {name: self._described(name) for name in names}
+
+    def _described(self, name: str) -> Topic | Refused:
         try:
-            topics = self._admin.describe_topics(
-                TopicCollection(list(names)), include_authorized_operations=True, request_timeout=_ASK_WITHIN
-            )
-            limits = self._admin.describe_configs(list(resources.values()), request_timeout=_ASK_WITHIN)
+            cluster = self._admin.list_topics(name, timeout=_ASK_WITHIN)
+            if (error := cluster.topics[name].error) is not None:
+                return _refused(name, error)
+            rights = self._admin.describe_topics(
+                TopicCollection([name]), include_authorized_operations=True, request_timeout=_RIGHTS_WITHIN
+            )[name]
+            resource = ConfigResource(ResourceType.TOPIC, name)
+            config = self._admin.describe_configs(
+                [resource], request_timeout=_ASK_WITHIN, broker=_answering(cluster)
+            )[resource].result(_ASK_WITHIN + 1)
         except KafkaException as error:
-            raise BrokerUnavailable(f"the broker describes no topic: {error.args[0].str()}") from error
-        return {name: _topic(name, topics[name], limits[resources[name]]) for name in names}
+            return _refused(name, error.args[0])
+        except TimeoutError as error:
+            raise BrokerUnavailable(
+                f"the broker does not describe topic {name} within {_ASK_WITHIN:g} s"
+            ) from error
+        if not _may_write(rights):
+            return Refused(FORBIDDEN, "no right to write")
+        return Topic(
+            name,
+            limit=int(config["max.message.bytes"].value),
+            least=int(config["min.insync.replicas"].value),
+            in_sync={
+                number: (len(each.isrs) if each.leader >= 0 else 0, len(each.replicas))
+                for number, each in cluster.topics[name].partitions.items()
+            },
+        )
 
 
-def _topic(name: str, described: "Future[Any]", limits: "Future[Any]") -> Topic | Refused:
+def _answering(cluster: Any) -> int:
+    """Return the broker that answered; where the client does not know its number yet, one that the answer names."""
+    return int(cluster.orig_broker_id if cluster.orig_broker_id >= 0 else min(cluster.brokers))
+
+
+def _refused(name: str, error: KafkaError) -> Refused:
+    if (refusal := judged(error.name())).blame is Blame.TOPIC:
+        return Refused(refusal, error.name())
+    raise BrokerUnavailable(f"the broker does not describe topic {name}: {error.str()}")
+
+
+def _may_write(described: "Future[Any]") -> bool:
+    """Tell whether the topic may be written to; True when nobody says: the broker refuses rows in any case."""
     try:
-        topic, config = described.result(_ASK_WITHIN + 1), limits.result(_ASK_WITHIN + 1)
-    except KafkaException as error:
-        cause = error.args[0]
-        if (refusal := judged(cause.name())).blame is Blame.TOPIC:
-            return Refused(refusal, cause.name())
-        raise BrokerUnavailable(f"the broker does not describe topic {name}: {cause.str()}") from error
-    except TimeoutError as error:
-        raise BrokerUnavailable(
-            f"the broker does not describe topic {name} within {_ASK_WITHIN:g} s"
-        ) from error
-    if topic.authorized_operations and AclOperation.WRITE not in topic.authorized_operations:
-        return Refused(FORBIDDEN, "no right to write")
-    return Topic(
-        name,
-        limit=int(config["max.message.bytes"].value),
-        least=int(config["min.insync.replicas"].value),
-        in_sync={
-            each.id: (len(each.isr) if each.leader is not None else 0, len(each.replicas))
-            for each in topic.partitions
-        },
-    )
+        operations = described.result(_RIGHTS_WITHIN + 1).authorized_operations
+    except (KafkaException, TimeoutError):
+        return True
+    return not operations or AclOperation.WRITE in operations

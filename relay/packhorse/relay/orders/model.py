@@ -97,7 +97,10 @@ class HoldView:
             ("row", row),
             ("reason", f"{fault.code}: {fault.reason}"),
             ("since", at(self.made_at)),
-            ("tries", f"{hold.tries} failed; {hold.sent:,} rows published by its releases when it was last saved"),
+            (
+                "tries",
+                f"{hold.tries} failed; {hold.sent:,} rows published by its releases when it was last saved",
+            ),
             ("state", self.standing + ("" if self.ended_at is None else f" {at(self.ended_at)}")),
             ("next", self.next),
         ]

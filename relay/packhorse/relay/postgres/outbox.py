@@ -137,7 +137,7 @@ class PostgresOutbox:
         self._memory = Memory(epoch=epoch, published=facts.published)
         return Ownership(
             position=position, epoch=epoch, trouble=trouble, verdict=verdict, holds=self._holds(), orders=orders,
-            finish=finish, mode=mode,
+            finish=finish, mode=mode, shard=self._shard, shards=shards,
         )  # fmt: skip
 
     def _holds(self) -> tuple[Hold, ...]:

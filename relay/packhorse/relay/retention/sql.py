@@ -20,9 +20,12 @@ SELECT "{schema}".drop_partition(%(name)s::text, %(keep)s::date, %(patience)s::i
 """
 
 RECORD = """
+WITH alone AS (SELECT set_config('synchronous_commit', 'local', true))
 UPDATE "{schema}".retention SET ran_at = clock_timestamp(), ran_by = %(by)s, keep_days = %(keep_days)s,
     overdue = %(overdue)s::jsonb
+  FROM alone
 """
+"""Like the functions it does not wait for a standby; a line that a failover forgets is written at the next run."""
 
 LAST = """
 SELECT r.ran_at, r.ran_by, r.keep_days, r.overdue FROM "{schema}".retention AS r

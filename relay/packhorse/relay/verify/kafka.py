@@ -18,7 +18,6 @@ from packhorse.core.kafka_properties import Property, merged
 from packhorse.relay.verify.model import Stretch, Topic
 from packhorse.relay.verify.ports import Seen
 
-_ASK_WITHIN = 10.0
 _SILENCE = 30.0
 _BATCH = 10_000
 _OURS: Mapping[str, Property] = {
@@ -42,12 +41,14 @@ class KafkaTopics:
         properties: Mapping[str, Property],
         sasl_password: str | None,
         clock: Clock,
+        ask_within: float = 10.0,
     ) -> None:
         config = merged(
             {**_DEFAULTS, **properties}, _OURS, bootstrap_servers=bootstrap_servers, sasl_password=sasl_password,
             part="relay",
         )  # fmt: skip
         self._clock = clock
+        self._within = ask_within
         self._consumer = Consumer({**config, "log_level": 0})
         asking = {name: value for name, value in config.items() if name not in {*_OURS, *_DEFAULTS}}
         self._admin = AdminClient({**asking, "log_level": 0})
@@ -60,7 +61,7 @@ class KafkaTopics:
 
     def describe(self, name: str) -> Topic:
         try:
-            found = self._consumer.list_topics(name, timeout=_ASK_WITHIN).topics[name]
+            found = self._consumer.list_topics(name, timeout=self._within).topics[name]
             if found.partitions:
                 return Topic(name=name, partitions=len(found.partitions), compacted=self._compacted(name))
         except KafkaException as error:
@@ -71,7 +72,7 @@ class KafkaTopics:
 
     def _compacted(self, name: str) -> bool:
         resource = ConfigResource(ResourceType.TOPIC, name)
-        (asked,) = self._admin.describe_configs([resource], request_timeout=_ASK_WITHIN).values()
+        (asked,) = self._admin.describe_configs([resource], request_timeout=self._within).values()
         return "compact" in str(asked.result()["cleanup.policy"].value)
 
     def stretches(self, topic: Topic, since: datetime) -> list[Stretch]:
@@ -81,9 +82,11 @@ class KafkaTopics:
             raise _away(f"topic {topic.name} can't be read", error.args[0]) from error
 
     def _stretch(self, topic: str, partition: int, since: datetime) -> Stretch:
-        low, end = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_ASK_WITHIN)
+        low, end = self._consumer.get_watermark_offsets(
+            TopicPartition(topic, partition), timeout=self._within
+        )
         asked = [TopicPartition(topic, partition, max(int(since.timestamp() * 1000), 0))]
-        (found,) = self._consumer.offsets_for_times(asked, timeout=_ASK_WITHIN)
+        (found,) = self._consumer.offsets_for_times(asked, timeout=self._within)
         if found.error is not None:
             raise KafkaException(found.error)
         start = end if found.offset < 0 else max(found.offset, low)  # -1: no record so young

@@ -1,0 +1,1 @@
+"""Several relay processes share the shards: who runs which."""
