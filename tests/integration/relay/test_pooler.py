@@ -164,8 +164,10 @@ def _kill_the_server(server: PrivateDatabase) -> None:
 
 def _crash_a_backend(server: PrivateDatabase) -> None:
     """Kill one process of the server: the others end too, and it recovers without a new start."""
-    with psycopg.connect(server.direct_url) as connection:
-        os.kill(connection.info.backend_pid, signal.SIGKILL)
+    with psycopg.connect(server.direct_url) as victim, psycopg.connect(server.direct_url) as other:
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):
+            other.execute("SELECT pg_sleep(20)")
     eventually(lambda: _answers(server), what="the server has recovered")
 
 
