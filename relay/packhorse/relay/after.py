@@ -28,7 +28,7 @@ def _owned(state: State, event: e.Owned, at: Moment) -> State:
     position = event.position
     state = replace(
         state, owned=True, deadline=event.deadline, saved=position, confirmed=position, sent=position, unsaved=0, batch=None,
-        full=False, flushing_since=None, told=event.trouble, orders=max(state.orders, event.orders), orders_read=event.orders,
+        full=False, flushing_since=None, told=event.trouble, orders=event.orders, orders_read=event.orders,
         finish=event.finish, mode_told=event.mode,
     )  # fmt: skip
     return after_release.ordered(after_release.forget(with_holds(state, event.holds, saved=event.holds)))

@@ -52,7 +52,7 @@ class LeaseKeeper:
     def keep(self, token: UUID, deadline: float) -> None:
         with self._changed:
             self._check()
-            self._token, self._deadline = token, deadline
+            self._token, self._deadline, self._orders = token, deadline, 0
             self._changed.notify()
 
     def deadline(self) -> float | None:

@@ -234,7 +234,7 @@ class SimKeeper:
         self._orders = 0
 
     def keep(self, token: UUID, deadline: float) -> None:
-        self._token, self._deadline = token, deadline
+        self._token, self._deadline, self._orders = token, deadline, 0
 
     def deadline(self) -> float | None:
         return self._deadline

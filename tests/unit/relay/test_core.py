@@ -16,6 +16,7 @@ from packhorse.relay.commands import (
     LookAtLog,
     MeasureLag,
     Own,
+    ReadOrders,
     RecordTrouble,
     Release,
     RenewSender,
@@ -32,6 +33,7 @@ from packhorse.relay.events import (
     Event,
     Fetched,
     LogFlushed,
+    OrdersRead,
     Owned,
     OwnedElsewhere,
     OwnerChanged,
@@ -249,6 +251,16 @@ def test_a_renewed_lease_lets_a_long_wait_go_on(walk: Walk) -> None:
     sent(walk, 1)
     walk.on(Unconfirmed(), Renewed(walk.now + 1200), after=599)
     assert isinstance(walk.on(Unconfirmed(), after=300), (Confirm, RecordTrouble))
+
+
+def test_a_restored_database_counts_orders_again(walk: Walk) -> None:
+    """Fails when the highest count ever seen is waited for: nothing else would be done for good."""
+    walk.on(Renewed(walk.now + 600, orders=7))
+    assert walk.command == ReadOrders()
+    walk.on(OrdersRead((), False, 7))
+    walk.on(DatabaseFailed("restored", connected=False))
+    assert walk.on(Waited(), after=60) == Own()
+    assert walk.on(Owned(Position(horizon=H0), walk.now + 600, orders=2)) == Fetch(Position(horizon=H0))
 
 
 def refuse(walk: Walk, blamed: Fault) -> Command:
