@@ -7,6 +7,7 @@ from random import Random
 
 import psycopg
 import pytest
+from tests.support.holds import held, relay
 from tests.support.relay import RelayProcess, Relays, Writer, insert, relays
 from tests.support.stack import PrivateBroker, PrivateDatabase
 from tests.support.topics import first_arrivals, make_topic, records, set_limit, wait_for, wait_for_limit
@@ -119,10 +120,14 @@ def test_a_stop_is_bounded_while_the_broker_is_away_and_a_second_signal_leaves_a
 
 @pytest.mark.case("R-07")
 @pytest.mark.case("R-11")
-def test_the_horizon_does_not_pass_a_refused_row_and_after_the_repair_all_leave_in_order(
+def test_the_broker_refuses_one_row_of_a_batch_and_its_key_alone_waits(
     group: Relays, database: str, stack: Endpoints, topic: str
 ) -> None:
-    """Fails when rows behind a refused one go on, or the horizon moves past it."""
+    """
+    Fails when rows behind a refused one go on, when the horizon passes it without a hold on record, or other keys wait with it.
+
+    The relay knows the limit from before it was lowered, so that the broker itself refuses the row.
+    """
     large = Random(7).randbytes(20_000)
     process = group.start()
     with psycopg.connect(database) as connection:
@@ -131,32 +136,23 @@ def test_the_horizon_does_not_pass_a_refused_row_and_after_the_repair_all_leave_
         wait_for(stack.kafka_bootstrap, topic, 1)
         set_limit(stack.kafka_bootstrap, topic, 10_000)
         wait_for_limit(stack.kafka_bootstrap, topic, large, refused=True)
+        others = [insert(connection, f"o{n}") for n in range(5)]
         ids = [insert(connection, "k"), insert(connection, "k", payload=large), insert(connection, "k")]
+        others += [insert(connection, f"o{n}") for n in range(5)]
         connection.commit()
-        status = in_trouble(database, ids[1])
-        assert status.lag_rows == 2, "row 2 and what stands behind it"
+        (view,) = held(database, "too_large")
+        assert view.hold.fault.id == ids[1]
         assert str(large) not in str(process.events())
-        arrived = [record.id for record in records(stack.kafka_bootstrap, topic) if record.key == b"k"]
-        assert list(dict.fromkeys(arrived)) == [first, ids[0]]
+        eventually(lambda: read_status(database, "packhorse").lag_rows == 0, what="the relay is past them")
+        arrived = first_arrivals(records(stack.kafka_bootstrap, topic))
+        assert arrived[b"k"] == [first, ids[0]]
+        assert sorted(id_ for n in range(5) for id_ in arrived[f"o{n}".encode()]) == sorted(others)
         set_limit(stack.kafka_bootstrap, topic, 1_000_000)
-        healthy(database)
-        eventually(lambda: read_status(database, "packhorse").lag_rows == 0, what="all are published")
+        wait_for_limit(stack.kafka_bootstrap, topic, large, refused=False)
+        done = relay(group, "hold", "release", view.id, "--yes", "--wait", "30")
+        assert done.code == 0, (done, process.events()[-10:])
         assert first_arrivals(records(stack.kafka_bootstrap, topic))[b"k"] == [first, *ids]
-
-
-def test_a_missing_topic_is_named_and_awaited(
-    group: Relays, database: str, stack: Endpoints, topic_prefix: str, topic: str
-) -> None:
-    group.start()
-    with psycopg.connect(database) as connection:
-        id_ = insert(connection, "k", kind="later")
-        connection.commit()
-    status = in_trouble(database, "the topic does not exist")
-    assert status.trouble is not None
-    assert id_ in status.trouble
-    make_topic(stack.kafka_bootstrap, f"{topic_prefix}.later")
-    assert wait_for(stack.kafka_bootstrap, f"{topic_prefix}.later", 1)[0].id == id_
-    healthy(database)
+        healthy(database)
 
 
 @pytest.mark.case("R-15")
