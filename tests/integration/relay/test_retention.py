@@ -26,6 +26,7 @@ from tests.support.retention import (
     publish,
     today,
 )
+from tests.support.stack import PrivateDatabase
 from tests.support.wait import eventually
 
 from packhorse.core.errors import NotReady
@@ -142,6 +143,32 @@ def test_making_a_day_gives_way_to_whoever_reads_the_default_partition(
                 fill(connection, 3)
             assert set(codes(run.result().outcomes).values()) == {"busy"}
     assert set(codes(retention.run(None, ahead=16).outcomes).values()) == {"made"}
+
+
+@pytest.mark.case("B-09")
+def test_no_lock_is_held_until_a_standby_has_answered(private_database: PrivateDatabase) -> None:
+    """Fails when a step commits as the server is set: its locks would stay while a synchronous standby is away, and writers wait."""
+    url = private_database.direct_url
+    waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    with psycopg.connect(url, autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
+        old = past(connection, 15)[0]
+        publish(connection)
+        retention = Retention(url)
+        retention.facts()
+        try:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+            connection.execute("SELECT pg_reload_conf()")
+            run = pool.submit(retention.run, ahead=15)
+            seen = eventually(
+                lambda: connection.execute(waits).fetchall() or run.done(), what="the run is over"
+            )
+        finally:
+            connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            connection.execute("SELECT pg_reload_conf()")
+        assert seen is True
+        assert sorted(codes(run.result().outcomes).values()) == ["dropped", "emptied", "made"]
+        assert old not in names(connection)
+        retention.close()
 
 
 @pytest.mark.case("B-10")
