@@ -114,12 +114,15 @@ def _taken(message: Message, open_: dict[tuple[str, int], int]) -> Seen | None:
     """Return what *message* shows when it belongs to an open stretch; close the stretch behind its last record."""
     topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
     place = topic, partition
+    end = open_.get(place)
     if (error := message.error()) is not None:
         if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 the client has no public name for it
             raise BrokerUnavailable(f"topic {topic} can't be read on: {error.str()}")
-        open_.pop(place, None)
+        # Before the end an open transaction holds back what stands behind it; it ends within seconds.
+        if end is not None and offset >= end:
+            del open_[place]
         return None
-    if (end := open_.get(place)) is None:
+    if end is None:
         return None
     if offset >= end - 1:
         del open_[place]
