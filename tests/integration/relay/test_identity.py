@@ -353,6 +353,7 @@ def test_the_comparison_names_what_counts_as_published_and_is_missing_and_counts
     }  # fmt: skip
     text = command(group, "verify", "--since", "2020-01-01").out
     assert skipped[0] in text
-    assert "packhorse relay republish" in text
+    assert "packhorse relay republish --topic" in text
+    assert report["missing_ranges"][topic][1] - report["missing_ranges"][topic][0] == 1
     assert waiting not in text
     assert held not in text

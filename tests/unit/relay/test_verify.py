@@ -86,7 +86,7 @@ def test_a_report_tells_ids_and_next_steps_and_nothing_of_keys() -> None:
         since=NOON, until=NOON, incarnation="7/00000001", topics=["shop.orders"], gone=1, retired=3,
         gone_list=[{"id": "id-1", "topic": "shop.orders", "partition": 2, "offset": 40, "at": "then"}],
         rows={"rows": 9, "missing": 1}, missing_list=[{"id": "id-2", "seq": 8, "topic": "shop.orders"}],
-        absent_topics=["shop.lost"],
+        absent_topics=["shop.lost"], missing_ranges={"shop.orders": (8, 8)},
     )  # fmt: skip
     text = "\n".join(report.lines())
     for word in (
@@ -94,7 +94,7 @@ def test_a_report_tells_ids_and_next_steps_and_nothing_of_keys() -> None:
         "shop.orders/2 offset 40",
         "id-2",
         "seq 8",
-        "packhorse relay republish",
+        "packhorse relay republish --topic shop.orders --from 8 --to 8",
         "shop.lost does not exist",
     ):
         assert word in text

@@ -116,8 +116,11 @@ def _find_missing(report: Report, question: Question, ledger: Ledger, kept: Kept
         topic = topic_name(question.namespace, row.aggregatetype)
         found = kept.judge(row, topic)
         counted[found] = counted.get(found, 0) + 1
-        if found is Found.MISSING and len(report.missing_list) < question.listed:
-            report.missing_list.append({"id": row.id, "seq": row.seq, "topic": topic})
+        if found is Found.MISSING:
+            first, _ = report.missing_ranges.get(topic, (row.seq, row.seq))
+            report.missing_ranges[topic] = first, row.seq
+            if len(report.missing_list) < question.listed:
+                report.missing_list.append({"id": row.id, "seq": row.seq, "topic": topic})
     report.rows = {
         "rows": rows, "published and there": published - sum(counted.values()), "waiting": rows - published,
         **{found.value: count for found, count in counted.items()},

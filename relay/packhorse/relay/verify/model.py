@@ -181,6 +181,7 @@ class Report:
         gone: Messages on topics that the outbox does not have; `gone_list` names the first ones.
         retired: The same, but written before `outbox_since`: what the outbox has let go of by retention.
         rows: Rows of the time, by what they are: published and found, waiting, and each `Found`.
+        missing_list, missing_ranges: The first ones that are missing; their first and last seq by topic.
     """
 
     since: datetime
@@ -197,6 +198,7 @@ class Report:
     outbox_since: datetime | None = None
     rows: dict[str, int] = field(default_factory=dict)
     missing_list: list[dict[str, Any]] = field(default_factory=list)
+    missing_ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def missing(self) -> int:
@@ -237,8 +239,10 @@ class Report:
             )
         found.append(f"counted as published and missing on the topic: {self.missing:,}")
         found += [f"  {row['id']}  seq {row['seq']}  {row['topic']}" for row in self.missing_list]
-        if self.missing:
-            found.append("  send them again: packhorse relay republish --from … --to … --dry-run")
+        found += [
+            f"  send them again: packhorse relay republish --topic {topic} --from {first} --to {last} --dry-run"
+            for topic, (first, last) in self.missing_ranges.items()
+        ]
         return found
 
 
