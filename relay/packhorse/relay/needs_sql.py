@@ -5,8 +5,9 @@ SELECT w.kind, w.name, c.oid IS NOT NULL, w.privilege,
     coalesce(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, w.privilege), false)
   FROM (VALUES ('table', 'outbox', 'SELECT'), ('table', 'relay', 'SELECT'), ('table', 'relay', 'UPDATE'),
     ('table', 'relay_hold', 'SELECT'), ('table', 'relay_hold', 'INSERT'), ('table', 'relay_hold', 'UPDATE'),
-    ('table', 'relay_discard', 'SELECT'), ('table', 'schema_version', 'SELECT'), ('table', 'retention', 'SELECT'),
-    ('table', 'retention', 'UPDATE'), ('sequence', 'outbox_seq_seq', 'SELECT')) AS w (kind, name, privilege)
+    ('table', 'relay_member', 'SELECT'), ('table', 'relay_member', 'INSERT'), ('table', 'relay_member', 'UPDATE'),
+    ('table', 'relay_member', 'DELETE'), ('table', 'relay_discard', 'SELECT'), ('table', 'schema_version', 'SELECT'),
+    ('table', 'retention', 'SELECT'), ('table', 'retention', 'UPDATE'), ('sequence', 'outbox_seq_seq', 'SELECT')) AS w (kind, name, privilege)
   LEFT JOIN pg_namespace AS n ON n.nspname = '{schema}'
   LEFT JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = w.name
 UNION ALL
