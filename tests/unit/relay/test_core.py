@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.relay_walk import H0, H1, H2, POLICY, Walk, batch, fault, row
 
 from packhorse.core.errors import SettingsError
 from packhorse.relay.commands import (
@@ -24,13 +25,11 @@ from packhorse.relay.commands import (
     Send,
     Wait,
 )
-from packhorse.relay.core import decide
 from packhorse.relay.events import (
     BrokerAway,
     BrokerSeen,
     Confirmed,
     DatabaseFailed,
-    Event,
     Fetched,
     LogFlushed,
     OrdersRead,
@@ -50,48 +49,7 @@ from packhorse.relay.events import (
     Waited,
 )
 from packhorse.relay.holds import Fault, Hold, Kind, Scope
-from packhorse.relay.model import Batch, Policy, Position, Row
-from packhorse.relay.state import State
-
-POLICY = Policy(  # powers of two, so that sums and differences of times are exact
-    batch_rows=4, poll=1 / 64, idle_poll=1 / 16, save=1 / 4, flush_patience=1 / 64, flush_poll=1 / 1024, retry_first=1 / 8,
-)  # fmt: skip
-H0, H1, H2 = "1:5:", "1:9:", "1:12:"
-
-
-def row(seq: int, key: str = "k") -> Row:
-    return (seq, "orders", key, b"x", 0, f"id-{seq}", "t.T", "1", *[None] * 10)
-
-
-def fault(seq: int, reason: str = "too large", key: str = "k") -> Fault:
-    """Return the fault of a row's own."""
-    scope = Scope(kind=Kind.KEY, aggregatetype="orders", aggregateid=key)
-    return Fault(
-        scope=scope, code="too_large", reason=reason, heals=False, topic="t.orders", seq=seq, id=f"id-{seq}"
-    )
-
-
-def batch(
-    *seqs: int, start: Position, target: str, complete: bool = True, unflushed: str | None = None
-) -> Batch:
-    return Batch(
-        start=start, target=target, rows=[row(seq) for seq in seqs], complete=complete, unflushed=unflushed
-    )
-
-
-class Walk:
-    """Drive the core by hand; the time passes only when a test says so."""
-
-    def __init__(self, policy: Policy = POLICY) -> None:
-        self.policy = policy
-        self.state = State()
-        self.now = 128.0
-        self.command: Command = Leave()
-
-    def on(self, *events: Event, after: float = 0.0) -> Command:
-        self.now += after
-        self.state, self.command = decide(self.state, events, now=self.now, policy=self.policy, jitter=0.0)
-        return self.command
+from packhorse.relay.model import Policy, Position
 
 
 @pytest.fixture

@@ -47,9 +47,7 @@ def test_a_shard_that_somebody_else_took_is_let_go() -> None:
 
 
 def test_shards_that_are_gone_are_let_go() -> None:
-    todo = duties(
-        Roster(shards=(ShardSeen(shard=0, leased=True),), members=1), running={0, 1}, owned={0, 1}
-    )
+    todo = duties(Roster(shards=(ShardSeen(shard=0, leased=True),), members=1), running={0, 1}, owned={0, 1})
     assert todo.stop == (1,)
 
 
