@@ -7,6 +7,7 @@ from uuid import UUID
 from packhorse.console.facts import (
     Act,
     Facts,
+    Hold,
     InboxRow,
     OutboxRow,
     Outcome,
@@ -38,6 +39,23 @@ def outbox_row(**given: Any) -> OutboxRow:
         "relay_ran": True,
     }
     return OutboxRow(**{**values, **given})
+
+
+def hold(**given: Any) -> Hold:
+    """Return a hold of the row's key that waits for a person."""
+    values: dict[str, Any] = {
+        "id": 12,
+        "scope": "key",
+        "partition": None,
+        "partitions": None,
+        "code": "too_large",
+        "reason": "20560 bytes",
+        "heals": False,
+        "state": "held",
+        "asked": False,
+        "since": NOON,
+    }
+    return Hold(**{**values, **given})
 
 
 def inbox_row(**given: Any) -> InboxRow:

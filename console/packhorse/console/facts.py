@@ -32,7 +32,7 @@ class OutboxRow:
     A row of the outbox without its payload.
 
     Attributes:
-        published: What the relay's horizon answers; None when the database has no row of a relay.
+        published: The relay's horizon is past it: it is published unless a hold or a discard says otherwise; None when the database has no row of a relay.
         relay_ran: Whether a relay has ever owned the shard.
         payload_bytes: Size of the payload; None for a tombstone.
     """
@@ -52,6 +52,51 @@ class OutboxRow:
     expires_at: str | None
     published: bool | None
     relay_ran: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """
+    An open hold of the relay that an outbox row may wait in.
+
+    Attributes:
+        scope: row, key, partition or topic.
+        partition, partitions: Of a partition: which, and of how many.
+        heals: The relay releases it by itself.
+        asked: A person ordered the release.
+    """
+
+    id: int
+    scope: str
+    partition: int | None
+    partitions: int | None
+    code: str
+    reason: str
+    heals: bool
+    state: str
+    asked: bool
+    since: datetime
+
+    @property
+    def next(self) -> str:
+        """Return what happens next, or what a person has to do."""
+        if self.state == "releasing":
+            return "its rows are on their way, in order"
+        if self.asked:
+            return "the release is ordered; the relay's owner begins it"
+        if self.heals:
+            return "the relay tries by itself and releases it"
+        return f"packhorse relay hold show {self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """Who gave an outbox row up, from which hold, so that it is never published."""
+
+    hold: int
+    actor: str
+    why: str | None
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +186,8 @@ class Facts:
     id: UUID
     schema: str
     recorded: OutboxRow | None = None
+    holds: tuple[Hold, ...] = ()
+    discard: Discard | None = None
     inbox: tuple[InboxRow, ...] = ()
     attempts: tuple[FailedAttempt, ...] = ()
     quarantined: tuple[QuarantinedMessage, ...] = ()

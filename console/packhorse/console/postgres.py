@@ -17,8 +17,10 @@ from psycopg.types.json import Jsonb
 from packhorse.console import sql
 from packhorse.console.facts import (
     Act,
+    Discard,
     Facts,
     FailedAttempt,
+    Hold,
     InboxRow,
     OutboxRow,
     Outcome,
@@ -59,10 +61,13 @@ class PostgresTables:
         wanted = {"id": message_id}
         with self._reading() as cursor:
             outbox = self._all(cursor, sql.OUTBOX_ROW, wanted)
+            discards = self._all(cursor, sql.DISCARD_OF, wanted)
             return Facts(
                 id=message_id,
                 schema=self._schema,
                 recorded=OutboxRow(**outbox[0]) if outbox else None,
+                holds=tuple(Hold(**row) for row in self._all(cursor, sql.HOLDS_OF, wanted)),
+                discard=Discard(**discards[0]) if discards else None,
                 inbox=tuple(_inbox_row(row) for row in self._all(cursor, sql.INBOX_ROWS, wanted)),
                 attempts=tuple(
                     FailedAttempt(**row) for row in self._all(cursor, sql.FAILED_ATTEMPTS, wanted)

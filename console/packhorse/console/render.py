@@ -61,10 +61,29 @@ def status_sheet(status: Status, *, show_key: bool) -> RenderableType:
             str(sum(group.inbox.deliveries for group in status.groups if group.inbox is not None)),
         ),
     ]
+    pairs[2:2] = _kept_back(status)
     parts: list[RenderableType] = [sheet(pairs)]
     parts += [_group(group, show_key=show_key) for group in status.groups]
     parts += _acts(status.acts)
     return Group(*parts)
+
+
+def _kept_back(status: Status) -> list[tuple[str, object]]:
+    """Return why the relay keeps the row back or never sends it; nothing when it does not."""
+    pairs: list[tuple[str, object]] = []
+    if (hold := status.hold) is not None:
+        pairs += [
+            ("held", f"hold {hold.id} of its {hold.scope}, since {at(hold.since)}: {hold.reason}"),
+            ("next", hold.next),
+        ]
+    if (gone := status.discard) is not None:
+        pairs.append(
+            (
+                "discarded",
+                f"{at(gone.at)} by {gone.actor}, from hold {gone.hold}: {gone.why or 'no reason given'}",
+            )
+        )
+    return pairs
 
 
 def status_json(status: Status, *, show_key: bool) -> dict[str, Any]:
@@ -82,6 +101,8 @@ def status_json(status: Status, *, show_key: bool) -> dict[str, Any]:
         "published": status.published,
         "published_why": status.published_why,
         "place": status.place,
+        "hold": status.hold,
+        "discard": status.discard,
         "search": status.search.said,
         "groups": [_group_json(group, show_key=show_key) for group in status.groups],
         "acts": status.acts,

@@ -7,11 +7,30 @@ SELECT o.id, o.aggregatetype, o.aggregateid AS key, o.type, o.schema_version, oc
        pg_visible_in_snapshot(o.xid, r.horizon)
          OR (r.target IS NOT NULL AND pg_visible_in_snapshot(o.xid, r.target) AND o.seq <= r.progress) AS published,
        coalesce(r.epoch > 0, false) AS relay_ran
-FROM {schema}.outbox AS o LEFT JOIN {schema}.relay AS r ON r.shard = 0
+FROM {schema}.outbox AS o LEFT JOIN {schema}.relay AS r ON r.shard = mod(
+    ('x' || left(encode(sha256(convert_to(coalesce(o.aggregateid, ''), 'UTF8')), 'hex'), 4))::bit(16)::int,
+    (SELECT count(*) FROM {schema}.relay))
 WHERE o.id = %(id)s
 ORDER BY o.seq LIMIT 1
 """
-"""The row of one id, and the relay's horizon asked whether it is published."""
+"""The row of one id, and the horizon of its shard (as the relay reckons it) asked whether the relay has passed it."""
+
+HOLDS_OF = """
+SELECT h.id, h.scope, h.partition, h.partitions, h.code, h.reason, h.heals, h.state, h.asked IS NOT NULL AS asked, h.made_at AS since
+FROM {schema}.outbox AS o JOIN {schema}.relay_hold AS h ON h.aggregatetype = o.aggregatetype
+WHERE o.id = %(id)s AND h.state <> 'ended'
+  AND CASE h.scope WHEN 'row' THEN h.message_id = o.id WHEN 'key' THEN h.aggregateid = o.aggregateid
+      WHEN 'partition' THEN o.aggregateid IS NOT NULL ELSE true END
+  AND NOT pg_visible_in_snapshot(o.xid, h.horizon)
+  AND NOT coalesce(pg_visible_in_snapshot(o.xid, h.target) AND o.seq <= h.progress, false)
+ORDER BY h.id
+"""
+"""Open holds that the row of one id may wait in; which partition it belongs to is not known here."""
+
+DISCARD_OF = """
+SELECT d.hold_id AS hold, d.actor, d.why, d.at FROM {schema}.relay_discard AS d WHERE d.message_id = %(id)s
+"""
+"""Who gave the row up before it was published."""
 
 INBOX_ROWS = """
 SELECT i.group_id AS "group", i.topic, i.outcome, i.attempt, i.deliveries, i.partition, i."offset", i.type, i.due_at,

@@ -7,8 +7,10 @@ from uuid import UUID
 
 from packhorse.console.facts import (
     Act,
+    Discard,
     Facts,
     FailedAttempt,
+    Hold,
     InboxRow,
     OutboxRow,
     Outcome,
@@ -16,6 +18,10 @@ from packhorse.console.facts import (
     QuarantinedMessage,
     State,
 )
+from packhorse.core.partitions import partition_of
+
+_WIDTHS = ("row", "key", "partition", "topic")
+"""Scopes of holds, the narrowest first: a row waits in the narrowest that fits it."""
 
 
 class Published(StrEnum):
@@ -23,6 +29,7 @@ class Published(StrEnum):
 
     YES = "yes"
     NOT_YET = "not yet"
+    NEVER = "never"
     UNKNOWN = "unknown"
 
 
@@ -76,6 +83,8 @@ class Status:
         standing: The answer in one line.
         published_why: What `published` rests on.
         place: Where the record stands on its topic, the earliest that is known.
+        hold: The hold of the relay that keeps it back; None: none does.
+        discard: Who gave it up before it was published.
     """
 
     id: UUID
@@ -88,18 +97,21 @@ class Status:
     search: Search
     groups: tuple[GroupStatus, ...]
     acts: tuple[Act, ...]
+    hold: Hold | None = None
+    discard: Discard | None = None
 
 
 def status_of(facts: Facts, search: Search) -> Status:
     """Return the status that *facts* and *search* add up to."""
     groups = tuple(_group_status(facts, group, topic) for group, topic in _groups(facts))
     place = search.place or _place_of(facts)
-    published, why = _published(facts, place)
+    hold = hold_of(facts)
+    published, why = _published(facts, place, hold)
     known = bool(facts.recorded or groups or facts.acts or place)
     return Status(
         id=facts.id,
         known=known,
-        standing=_standing(facts, known=known, published=published, groups=groups),
+        standing=_standing(facts, known=known, published=published, groups=groups, hold=hold),
         recorded=facts.recorded,
         published=published,
         published_why=why,
@@ -107,7 +119,23 @@ def status_of(facts: Facts, search: Search) -> Status:
         search=search,
         groups=groups,
         acts=facts.acts,
+        hold=hold,
+        discard=facts.discard,
     )
+
+
+def hold_of(facts: Facts) -> Hold | None:
+    """Return the hold that the row waits in: the narrowest of those that fit it; None: it waits in none."""
+    row = facts.recorded
+    if row is None:
+        return None
+    fits = [hold for hold in facts.holds if hold.scope != "partition" or _in_partition(row.key, hold)]
+    return min(fits, key=lambda hold: (_WIDTHS.index(hold.scope), hold.id), default=None)
+
+
+def _in_partition(key: str | None, hold: Hold) -> bool:
+    assert hold.partitions is not None
+    return key is not None and partition_of(key.encode(), hold.partitions) == hold.partition
 
 
 def delivery_known(facts: Facts) -> bool:
@@ -186,10 +214,15 @@ def _group_standing(
             return inbox.outcome.value
 
 
-def _published(facts: Facts, place: Place | None) -> tuple[Published, str]:
+def _published(facts: Facts, place: Place | None, hold: Hold | None) -> tuple[Published, str]:
     row = facts.recorded
     if place is not None:
         return Published.YES, f"the record was seen at {place.topic}/{place.partition}/{place.offset}"
+    if facts.discard is not None:
+        return Published.NEVER, f"{facts.discard.actor} gave it up"
+    if hold is not None:
+        again = "; it may have been published before" if hold.code == "republish" else ""
+        return Published.NOT_YET, f"hold {hold.id} keeps it back ({hold.code}){again}"
     if row is None:
         return Published.UNKNOWN, "this database did not record it"
     if row.published:
@@ -207,7 +240,9 @@ def _place_of(facts: Facts) -> Place | None:
     return min(places, key=lambda place: place.offset, default=None)
 
 
-def _standing(facts: Facts, *, known: bool, published: Published, groups: tuple[GroupStatus, ...]) -> str:
+def _standing(
+    facts: Facts, *, known: bool, published: Published, groups: tuple[GroupStatus, ...], hold: Hold | None
+) -> str:
     if not known:
         return (
             f"unknown: no outbox row, delivery, quarantined message or act in database schema {facts.schema}; "
@@ -215,8 +250,14 @@ def _standing(facts: Facts, *, known: bool, published: Published, groups: tuple[
         )
     if groups:
         return "; ".join(f"{group.group}: {group.standing}" for group in groups)
+    if published is Published.NEVER:
+        return "discarded before it was published"
     if published is Published.NOT_YET:
-        return "recorded, not yet published"
+        return (
+            "recorded, not yet published"
+            if hold is None
+            else f"held by the relay, hold {hold.id}: {hold.code}"
+        )
     if published is Published.YES:
         return "published, no delivery known in this database"
     return "recorded; whether it is published is unknown"

@@ -5,6 +5,7 @@ from random import Random
 
 import psycopg
 import pytest
+from tests.support.cli import packhorse
 from tests.support.holds import held, holds, none_held, relay
 from tests.support.relay import Relays, insert
 from tests.support.topics import (
@@ -67,6 +68,8 @@ def test_a_row_too_large_holds_its_key_and_goes_in_order_once_it_is_released(
         assert shown.json()["waiting"]["rows"] == 4
         assert relay(group, "holds").code == 1
         assert relay(group, "status", "--sample", "0").code == 1
+        where = packhorse("status", behind[0], **group.environment).out
+        assert f"held by the relay, hold {view.id}: too_large" in where
 
         failed = relay(group, "hold", "release", view.id, "--yes", "--wait", "20")
         assert failed.code == 1, failed
@@ -139,6 +142,7 @@ def test_a_row_is_given_up_by_name_on_record_and_the_rest_of_its_key_leaves(
         acts = connection.execute("SELECT act, message_id::text, why FROM packhorse.audit").fetchall()
     assert ids_on(stack, narrow, b"k") == [behind]
     assert acts == [("discard", bad, "not worth it")]
+    assert packhorse("status", bad, "--json", **group.environment).json()["published"] == "never"
 
 
 @pytest.mark.case("R-10")

@@ -1,9 +1,9 @@
 """One answer from facts: what is known, what is not, and in which words."""
 
 import pytest
-from tests.support.console_facts import NOON, act, facts, inbox_row, outbox_row, quarantined
+from tests.support.console_facts import NOON, act, facts, hold, inbox_row, outbox_row, quarantined
 
-from packhorse.console.facts import Facts, InboxRow, Outcome, Place, QuarantinedMessage, State
+from packhorse.console.facts import Discard, Facts, Hold, InboxRow, Outcome, Place, QuarantinedMessage, State
 from packhorse.console.status import (
     NOT_ASKED,
     NOT_NEEDED,
@@ -58,6 +58,48 @@ def test_published_says_what_it_rests_on(
     assert status.known
     assert status.published is published
     assert why in status.published_why
+
+
+@pytest.mark.case("X-01")
+def test_a_row_that_the_relay_has_passed_by_is_held_and_not_published() -> None:
+    """Fails when the horizon alone is asked: it is past rows that are held."""
+    status = status_of(facts(recorded=outbox_row(published=True), holds=(hold(),)), NOT_ASKED)
+    assert (status.published, status.standing) == (Published.NOT_YET, "held by the relay, hold 12: too_large")
+    assert status.hold is not None
+    assert status.hold.next == "packhorse relay hold show 12"
+
+
+def test_a_row_that_somebody_gave_up_is_never_published() -> None:
+    gone = Discard(hold=12, actor="ann (role ops)", why="a test", at=NOON)
+    status = status_of(facts(recorded=outbox_row(published=True), discard=gone), NOT_ASKED)
+    assert (status.published, status.standing) == (Published.NEVER, "discarded before it was published")
+    assert status.published_why == "ann (role ops) gave it up"
+
+
+@pytest.mark.parametrize(
+    ("holds", "found"),
+    [
+        ([hold(id=1, scope="topic"), hold(id=2)], 2),
+        ([hold(id=1, scope="topic"), hold(id=2, scope="partition", partition=0, partitions=1)], 2),
+        ([hold(id=1, scope="topic"), hold(id=2, scope="partition", partition=7, partitions=1)], 1),
+        ([], None),
+    ],
+)
+def test_a_row_waits_in_the_narrowest_hold_that_fits(holds: list[Hold], found: int | None) -> None:
+    status = status_of(facts(recorded=outbox_row(published=True), holds=tuple(holds)), NOT_ASKED)
+    assert (status.hold and status.hold.id) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "next_"),
+    [
+        ({"state": "releasing"}, "on their way"),
+        ({"asked": True}, "is ordered"),
+        ({"heals": True}, "by itself"),
+    ],
+)
+def test_a_hold_says_what_comes_next(change: dict[str, object], next_: str) -> None:
+    assert next_ in hold(**change).next
 
 
 @pytest.mark.parametrize(
