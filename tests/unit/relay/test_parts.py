@@ -101,10 +101,10 @@ class Table:
     """A lease's row whose answers a test gives."""
 
     def __init__(self) -> None:
-        self.answer: bool | Exception = True
+        self.answer: int | Exception | None = 0
         self.asked = 0
 
-    def renew(self, token: UUID, lease: float) -> bool:
+    def renew(self, token: UUID, lease: float) -> int | None:
         assert token == TOKEN
         self.asked += 1
         if isinstance(self.answer, Exception):
@@ -141,7 +141,7 @@ def test_the_lease_is_renewed_apart_from_the_relay_s_own_work() -> None:
 def test_a_refused_renewal_halts_the_broker_at_once() -> None:
     """Fails when the keeper only stops renewing: rows in the client's queue would go on leaving."""
     table = Table()
-    table.answer = False
+    table.answer = None
     with keeper(table, 0.3) as (made, halted):
         made.keep(TOKEN, SYSTEM_CLOCK.monotonic() + 0.1)
         assert halted.wait(5)

@@ -104,15 +104,16 @@ def test_a_row_that_still_can_t_go_is_held_again_and_waits_for_a_person() -> Non
     walk.on(HeldFetched(batch(3, 5, start=leg.start, target=H1)))
     release_step(walk)
     walk.on(HeldRefused(fault(3), "still too large", broken=False))
-    assert walk.command == RenewReleaser(1.0)
+    command = walk.command
+    assert command == RenewReleaser(1.0)
     walk.on(ReleaserRenewed())
     walk.told()
     (hold,) = walk.state.holds
     assert not hold.releasing
     assert hold.tries == 1
     for _ in range(5):
-        walk.on(Waited(), after=60)
-        assert not isinstance(walk.command, (FetchHeld, SendHeld, ProbeScope))
+        command = walk.on(Waited(), after=60)
+        assert not isinstance(command, (FetchHeld, SendHeld, ProbeScope))
 
 
 def test_a_row_refused_by_the_broker_among_others_is_looked_for_one_by_one() -> None:

@@ -176,8 +176,8 @@ def test_a_lost_slot_is_dropped_and_made_anew_after_a_pause_that_grows() -> None
     for _ in range(3):
         walk.on(Waited(), after=POLICY.slot_look)
         if isinstance(walk.command, LookAtSlot):
-            walk.on(SlotSeen(SlotState(name="slot", exists=True, lost="wal_removed")))
-            assert walk.command == StopStream(drop=True)
+            command = walk.on(SlotSeen(SlotState(name="slot", exists=True, lost="wal_removed")))
+            assert command == StopStream(drop=True)
             walk.on(StreamStopped())
         begin = walk.now
         while not isinstance(walk.command, PrepareSlot):
