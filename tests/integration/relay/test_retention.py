@@ -13,6 +13,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from tests.support.cli import Ran, packhorse
 from tests.support.databases import unique_name
+from tests.support.pgbouncer import Pooler
 from tests.support.relay import Relays, insert
 from tests.support.retention import (
     Connection,
@@ -483,6 +484,22 @@ def test_a_database_whose_default_is_another_isolation_level_is_served_too(
     retention = Retention(database)
     assert codes(retention.run().outcomes) == {f"empty {old}": "emptied", f"drop {old}": "dropped"}
     retention.close()
+
+
+def test_it_works_behind_a_pooler_that_lends_servers_by_the_transaction(
+    connection: Connection, database: str, pooler: Pooler
+) -> None:
+    """Fails when a step rests on what an earlier statement of the session did: here each is on another server."""
+    old, kept = past(connection, 16)[:2]
+    connection.execute("UPDATE packhorse.relay SET horizon = pg_current_snapshot()")
+    fill(connection, 15)
+    retention = Retention(pooler.url(database))
+    report = retention.run(ahead=15)
+    assert sorted(codes(report.outcomes).values()) == ["dropped", "emptied", "made", "unpublished"]
+    assert retention.partitions.last().overdue == report.overdue
+    retention.close()
+    assert old not in names(connection)
+    assert partitions(connection)[kept] == 21
 
 
 def test_partitions_of_another_form_are_somebody_else_s(connection: Connection, retention: Retention) -> None:
