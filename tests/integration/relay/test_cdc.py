@@ -85,8 +85,9 @@ def test_a_kill_while_streaming_loses_nothing_and_the_slot_is_never_ahead_of_the
     Fails when a position is confirmed to the slot with the rows that were read, or sent, instead of those that the broker
     confirmed.
     """
+    killed = cdc.start(point, "4" if point == "saved" else "20")
+    streaming(database)
     with writer.running():
-        killed = cdc.start(point, "12" if point == "saved" else "200")
         assert killed.ended(timeout=60) == -signal.SIGKILL
         assert mode(database)[0] == "cdc"
     arrived = {record.id for record in records(stack.kafka_bootstrap, topic)}
