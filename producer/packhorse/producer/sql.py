@@ -13,6 +13,7 @@ TABLES = (
     "relay",
     "relay_discard",
     "relay_hold",
+    "relay_member",
     "retention",
     "schema_version",
     "watermark",
