@@ -18,14 +18,13 @@ from packhorse.console.doctor.judge_broker import (
 )
 from packhorse.console.doctor.judge_database import (
     GroupState,
-    Relay,
     Server,
     Tables,
     judge_groups,
-    judge_relay,
     judge_server,
     judge_tables,
 )
+from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_settings import judge_settings
 from packhorse.console.doctor.runner import Check, run_checks
 from packhorse.core.errors import BrokerUnavailable, SettingsError
@@ -131,6 +130,15 @@ def test_tables_are_judged(given: dict[str, Any], check: str, verdict: Verdict) 
         ({"owned": False, "waiting": True, "lease_age": timedelta(minutes=5)}, "relay", Verdict.FAILED),
         ({"owned": False, "owner": None, "epoch": 0, "waiting": True}, "relay", Verdict.WARNING),
         ({"owned": False, "owner": None, "epoch": 0}, "relay", Verdict.OK),
+        ({"waiting": True, "oldest": timedelta(minutes=5)}, "relay", Verdict.WARNING),
+        ({"waiting": True, "oldest": timedelta(seconds=5)}, "relay", Verdict.OK),
+        ({"people": [7], "oldest_hold": timedelta(hours=3)}, "holds", Verdict.FAILED),
+        ({"heal": 1, "oldest_hold": timedelta(hours=3)}, "holds", Verdict.WARNING),
+        ({}, "holds", Verdict.OK),
+        ({"mode_cause": "over_budget", "mode_age": timedelta(hours=1)}, "mode", Verdict.WARNING),
+        ({"mode_cause": "release"}, "mode", Verdict.OK),
+        ({"mode": "cdc", "mode_cause": "caught_up"}, "mode", Verdict.OK),
+        ({"shard": 1, "shards": 2, "people": range(7)}, "holds of shard 1", Verdict.FAILED),
     ],
 )
 def test_a_relay_is_judged(given: dict[str, Any], check: str, verdict: Verdict) -> None:
@@ -139,6 +147,31 @@ def test_a_relay_is_judged(given: dict[str, Any], check: str, verdict: Verdict) 
 
 def test_a_missing_row_of_the_relay_fails() -> None:
     assert verdicts(judge_relay(None)) == {"relay": Verdict.FAILED}
+
+
+@pytest.mark.case("C-08")
+@pytest.mark.parametrize(
+    ("given", "verdict", "said"),
+    [
+        ({}, Verdict.OK, "1 MiB"),
+        ({"ours": False, "active": False}, Verdict.FAILED, "belongs to no shard"),
+        ({"ours": False, "active": True}, Verdict.WARNING, "somebody reads it"),
+        ({"active": False, "held": 5 << 30}, Verdict.FAILED, "5,120 MiB"),
+        ({"lost": True}, Verdict.WARNING, "lost"),
+        ({"bounded": False}, Verdict.WARNING, "1 MiB"),
+        ({"held": 3 << 30}, Verdict.WARNING, "3,072 MiB"),
+    ],
+)
+def test_a_slot_is_named_with_the_bytes_that_it_holds(
+    given: dict[str, Any], verdict: Verdict, said: str
+) -> None:
+    """Fails when a slot that nobody reads or owns counts as good, or its bytes are not told."""
+    slot: dict[str, Any] = {
+        "name": "packhorse_packhorse_0_5", "ours": True, "active": True, "held": 1 << 20, "lost": False, "bounded": True
+    }  # fmt: skip
+    (found,) = judge_slots([Slot(**{**slot, **given})])
+    assert (found.check, found.verdict) == ("slot packhorse_packhorse_0_5", verdict)
+    assert said in found.found
 
 
 def test_groups_are_judged() -> None:

@@ -45,13 +45,14 @@ def checks(settings: DoctorSettings, *, avro: Path | None, app: str | None) -> l
             name="database",
             run=doctor.database,
             cause=away,
-            next_step="start it, or correct PACKHORSE_DATABASE_URL",
+            next_step="start it, or correct PACKHORSE_DATABASE_URL; see docs/runbooks/database-trouble.md",
         ),
         Check(
             name="broker",
             run=doctor.broker,
             cause=away,
-            next_step="start it, or correct PACKHORSE_KAFKA_BOOTSTRAP_SERVERS and PACKHORSE_KAFKA_PROPERTIES",
+            next_step="start it, or correct PACKHORSE_KAFKA_BOOTSTRAP_SERVERS and PACKHORSE_KAFKA_PROPERTIES; "
+            "see docs/runbooks/broker-trouble.md",
         ),
         Check(
             name="topics", run=doctor.topics, cause="a right is missing", next_step="packhorse topics plan"

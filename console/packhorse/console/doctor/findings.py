@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 
 from packhorse.core.redaction import without_secrets
@@ -68,3 +69,14 @@ def skipped(check: str, found: str, *, next_step: str | None = None) -> Finding:
 def all_well(findings: Iterable[Finding]) -> bool:
     """Say whether no check failed."""
     return all(finding.verdict is not Verdict.FAILED for finding in findings)
+
+
+def span(duration: timedelta | None) -> str:
+    """Return *duration* in the largest unit of which there are two."""
+    if duration is None:
+        return "unknown"
+    seconds = int(duration.total_seconds())
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{max(seconds, 0)} s"

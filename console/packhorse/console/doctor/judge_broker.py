@@ -9,6 +9,7 @@ from packhorse.core.naming import quarantine_topic, retry_topic
 OLD_SETTING = "zookeeper.connect"
 """Every broker before Kafka 4.0 knows this setting, and none since: the protocol does not tell the version."""
 SMALLEST_MESSAGE = 1_000_000
+RUNBOOK = "docs/runbooks/broker-trouble.md"
 FOREVER = -1
 
 
@@ -115,15 +116,15 @@ def _source(name: str, topic: Topic | None) -> Finding:
         return failed(
             check,
             "does not exist",
-            cause="nothing is created by accident; the relay pauses at its first row for it",
-            next_step="packhorse topics plan, then packhorse topics apply",
+            cause="nothing is created by accident; the relay holds its rows until it is there, all others flow",
+            next_step=f"packhorse topics plan, then packhorse topics apply; see {RUNBOOK}",
         )
     if topic.leaderless:
         return failed(
             check,
             f"{topic.leaderless} of {topic.partitions} partitions have no leader",
-            cause="brokers are down",
-            next_step="start the brokers that hold its replicas",
+            cause="brokers are down; the relay holds these partitions until they are back, all others flow",
+            next_step=f"start the brokers that hold its replicas; see {RUNBOOK}",
         )
     settings = topic.settings
     if settings is not None and settings.get("message.timestamp.type") == "CreateTime":

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
-from packhorse.console.doctor.findings import Finding, failed, ok, skipped, warning
+from packhorse.console.doctor.findings import Finding, failed, ok, skipped, span, warning
 
 OLDEST_POSTGRES = 150000
 CLOCK_WARNING = 1.0
@@ -75,7 +75,7 @@ def _transactions(oldest: timedelta | None) -> Finding:
         return ok("transactions", "none open for long")
     return warning(
         "transactions",
-        f"one is open for {_span(oldest)}",
+        f"one is open for {span(oldest)}",
         cause="its own messages wait until it ends, and the database can't clean up behind it",
         next_step="look in pg_stat_activity, ORDER BY xact_start, and end it if nobody misses it",
     )
@@ -178,70 +178,6 @@ def _partitions(tables: Tables) -> Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
-    """
-    The relay's row, as the database sees it.
-
-    Attributes:
-        owned: The lease runs.
-        lease_age: Since the lease ran out, when it does not run.
-        waiting: Whether rows are committed and not published.
-        oldest: Age of the oldest of them.
-    """
-
-    epoch: int
-    owner: str | None
-    owned: bool
-    lease_age: timedelta | None
-    trouble: str | None
-    trouble_since: datetime | None
-    waiting: bool
-    oldest: timedelta | None
-
-
-def judge_relay(relay: Relay | None) -> Iterator[Finding]:
-    """Yield what is to be said about the relay's row; None when it is missing."""
-    if relay is None:
-        yield failed(
-            "relay",
-            "the row of shard 0 is missing",
-            cause="somebody deleted it; a relay can't start without a horizon",
-            next_step="restore the row from a backup, or ask before inserting one: a new horizon publishes all rows again",
-        )
-        return
-    yield _relay(relay)
-
-
-def _relay(relay: Relay) -> Finding:
-    waits = "no row waits" if not relay.waiting else f"rows wait, the oldest for {_span(relay.oldest)}"
-    owner = relay.owner or "nobody"
-    if relay.trouble is not None:
-        return failed(
-            "relay",
-            f"paused by {owner}: {relay.trouble}; {waits}",
-            cause="the relay tries again by itself with growing delay; nothing is lost",
-            next_step="remove the named cause; packhorse relay status follows it",
-        )
-    if relay.owned:
-        return ok("relay", f"owned by {owner}, epoch {relay.epoch}; {waits}")
-    if not relay.waiting:
-        return ok("relay", "nobody owns it, and no row waits")
-    if relay.epoch == 0:
-        return warning(
-            "relay",
-            f"none has ever run here; {waits}",
-            cause="no relay of ours runs for this database (or Debezium carries its rows)",
-            next_step="packhorse relay run",
-        )
-    return failed(
-        "relay",
-        f"nobody owns it since {_span(relay.lease_age)}; {waits}",
-        cause="the relay is down or can't reach the database",
-        next_step="start it: packhorse relay run; see docs/runbooks/relay-does-not-move.md",
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupState:
     """One group's open inbox rows; `overdue` is how long the oldest due retry waits."""
 
@@ -261,7 +197,7 @@ def judge_groups(groups: list[GroupState]) -> Iterator[Finding]:
         if group.overdue is not None and group.overdue > OVERDUE:
             yield failed(
                 f"group {group.group}",
-                f"a retry is overdue by {_span(group.overdue)}; {group.quarantined} in quarantine",
+                f"a retry is overdue by {span(group.overdue)}; {group.quarantined} in quarantine",
                 cause="no processor of the group runs, or it is paused",
                 next_step=f"packhorse processor status --group {group.group}; see docs/runbooks/processor-paused.md",
             )
@@ -274,13 +210,3 @@ def judge_groups(groups: list[GroupState]) -> Iterator[Finding]:
             )
         else:
             yield ok(f"group {group.group}", "nothing in quarantine, no retry overdue")
-
-
-def _span(span: timedelta | None) -> str:
-    if span is None:
-        return "unknown"
-    seconds = int(span.total_seconds())
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{max(seconds, 0)} s"

@@ -12,15 +12,14 @@ from packhorse.console.doctor import sql
 from packhorse.console.doctor.findings import Finding, failed, ok
 from packhorse.console.doctor.judge_database import (
     GroupState,
-    Relay,
     Server,
     Tables,
     judge_groups,
-    judge_relay,
     judge_server,
     judge_tables,
 )
 from packhorse.console.doctor.judge_identity import judge_identity
+from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_retention import Retention, judge_retention
 from packhorse.console.postgres import connected, translated
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
@@ -28,6 +27,7 @@ from packhorse.core.errors import PackhorseError
 from packhorse.producer import migrate
 from packhorse.producer.sql import TABLES
 from packhorse.relay.identity.look import Judge
+from packhorse.relay.stream import slot_name
 
 
 class DatabaseCheck:
@@ -63,6 +63,7 @@ class DatabaseCheck:
             if tables.current is not None:
                 looks = (
                     ("relay", self._relay),
+                    ("slots", self._slots),
                     ("horizon", self._identity),
                     ("retention", self._retention),
                     ("groups", self._groups),
@@ -141,7 +142,20 @@ class DatabaseCheck:
 
     def _relay(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         rows = self._all(connection, sql.RELAY)
-        return judge_relay(Relay(**rows[0]) if rows else None)
+        if not rows:
+            yield from judge_relay(None)
+        for row in rows:
+            yield from judge_relay(Relay(**row))
+
+    def _slots(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        shards = [row["shard"] for row in self._all(connection, sql.SHARDS)]
+        rows = self._all(connection, sql.SLOTS)
+        names = {
+            slot_name(self._schema, shard, database=row["database"]) for shard in shards for row in rows[:1]
+        }
+        for row in rows:
+            del row["database"]
+        return judge_slots([Slot(**row, ours=row["name"] in names) for row in rows])
 
     def _identity(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         with connection.cursor(row_factory=tuple_row) as cursor:

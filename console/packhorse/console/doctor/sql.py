@@ -1,4 +1,5 @@
 """The doctor's questions to the database. `{schema}` is the database schema of Packhorse's tables."""
+# ruff: noqa: S608 only constants of this module are put together here
 
 SERVER = """
 SELECT current_setting('server_version_num')::int AS version, pg_is_in_recovery() AS standby,
@@ -27,25 +28,48 @@ SELECT (SELECT s.seqcache FROM pg_sequence AS s
 """
 """The outbox's sequence, its tables that would let a row be changed, and which of all tables are missing."""
 
-RELAY = """
-SELECT r.epoch, r.owner, coalesce(r.lease_until > clock_timestamp(), false) AS owned,
+_MINE = """(n.shards = 1 OR r.shard = mod(
+            ('x' || left(encode(sha256(convert_to(coalesce(o.aggregateid, ''), 'UTF8')), 'hex'), 4))::bit(16)::int, n.shards))"""
+"""Which rows are one shard's; as the relay deals them."""
+
+RELAY = f"""
+SELECT r.shard::int, n.shards::int, r.epoch, r.owner, coalesce(r.token IS NOT NULL AND r.lease_until > clock_timestamp(), false) AS owned,
        clock_timestamp() - r.lease_until AS lease_age, r.trouble, r.trouble_since,
-       w.waiting IS NOT NULL AS waiting, clock_timestamp() - w.waiting AS oldest
-FROM {schema}.relay AS r
+       w.waiting IS NOT NULL AS waiting, clock_timestamp() - w.waiting AS oldest,
+       r.mode, r.mode_cause, clock_timestamp() - r.mode_since AS mode_age, h.heal::int, h.people, h.oldest_hold
+FROM {{schema}}.relay AS r CROSS JOIN (SELECT count(*) AS shards FROM {{schema}}.relay) AS n
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE h.heals OR h.state <> 'held' OR h.asked IS NOT NULL) AS heal,
+           ARRAY(SELECT p.id FROM {{schema}}.relay_hold AS p WHERE p.shard = r.shard AND p.state = 'held' AND p.asked IS NULL
+                 AND NOT p.heals ORDER BY p.id LIMIT 1000) AS people,
+           clock_timestamp() - min(h.made_at) AS oldest_hold
+    FROM {{schema}}.relay_hold AS h WHERE h.shard = r.shard AND h.state <> 'ended') AS h
 LEFT JOIN LATERAL (
     SELECT min(open.created_at) AT TIME ZONE 'UTC' AS waiting FROM (
-        (SELECT o.created_at FROM {schema}.outbox AS o
-         WHERE o.xid = ANY (ARRAY(SELECT pg_snapshot_xip(r.horizon)))
+        (SELECT o.created_at FROM {{schema}}.outbox AS o
+         WHERE o.xid = ANY (ARRAY(SELECT pg_snapshot_xip(r.horizon))) AND {_MINE}
            AND NOT (r.target IS NOT NULL AND pg_visible_in_snapshot(o.xid, r.target) AND o.seq <= r.progress)
          ORDER BY o.xid, o.seq LIMIT 1)
         UNION ALL
-        (SELECT o.created_at FROM {schema}.outbox AS o
-         WHERE o.xid >= pg_snapshot_xmax(r.horizon)
+        (SELECT o.created_at FROM {{schema}}.outbox AS o
+         WHERE o.xid >= pg_snapshot_xmax(r.horizon) AND {_MINE}
            AND NOT (r.target IS NOT NULL AND pg_visible_in_snapshot(o.xid, r.target) AND o.seq <= r.progress)
-         ORDER BY o.xid, o.seq LIMIT 1)) AS open) AS w ON true
-WHERE r.shard = 0
+         ORDER BY o.xid, o.seq LIMIT 1)) AS open WHERE isfinite(open.created_at)) AS w ON true
+ORDER BY r.shard
 """
-"""The relay's row; whether its horizon has everything."""
+"""Each shard's row; whether its horizon has everything; what it holds."""
+
+SLOTS = """
+SELECT s.slot_name::text AS name, s.active, coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn), 0)::bigint AS held,
+       coalesce(s.wal_status = 'lost', false) AS lost, current_setting('max_slot_wal_keep_size') <> '-1' AS bounded,
+       (SELECT d.oid::bigint FROM pg_database AS d WHERE d.datname = current_database()) AS database
+FROM pg_replication_slots AS s
+WHERE s.database = current_database() AND s.plugin = 'pgoutput' AND s.slot_name LIKE 'packhorse\\_%%' AND NOT pg_is_in_recovery()
+ORDER BY s.slot_name
+"""
+"""Slots of Packhorse in this database, whoever reads them."""
+
+SHARDS = "SELECT r.shard::int FROM {schema}.relay AS r"
 
 RETENTION = """
 SELECT clock_timestamp() - t.ran_at AS age, t.keep_days,
