@@ -452,6 +452,33 @@ def test_the_relay_s_role_removes_what_is_published_and_can_remove_nothing_else(
     assert partitions(connection)[kept] == 21
 
 
+SHAPE = """
+SELECT string_agg(d.text, ';' ORDER BY d.text) FROM (
+    SELECT replace(i.indexdef, i.tablename, '') FROM pg_indexes AS i WHERE i.tablename = %(name)s
+    UNION ALL SELECT replace(pg_get_triggerdef(t.oid), %(name)s, '') FROM pg_trigger AS t WHERE t.tgrelid = %(table)s::regclass
+    UNION ALL SELECT a.attname || format_type(a.atttypid, a.atttypmod) || a.attnotnull::text || a.attidentity::text ||
+        coalesce(pg_get_expr(v.adbin, v.adrelid), '') FROM pg_attribute AS a
+        LEFT JOIN pg_attrdef AS v ON v.adrelid = a.attrelid AND v.adnum = a.attnum
+       WHERE a.attrelid = %(table)s::regclass AND a.attnum > 0
+    UNION ALL SELECT c.relowner::regrole::text FROM pg_class AS c WHERE c.oid = %(table)s::regclass) AS d (text)"""
+
+
+def test_a_day_made_for_the_relay_s_role_is_like_one_that_migrations_make(
+    connection: Connection, database: str
+) -> None:
+    """Fails when make_day_partition leaves out a default, an index or the owner: the day would not refuse changes, or not be read fast."""
+    with role_for(database, "relay") as url:
+        retention = Retention(url)
+        (outcome,) = retention.run(ahead=15).outcomes
+        retention.close()
+    made = [outcome.step.name, Make(day=today(connection)).name]
+    shapes = [
+        connection.execute(SHAPE, {"name": name, "table": f"packhorse.{name}"}).fetchone() for name in made
+    ]
+    assert shapes[0] == shapes[1]
+    assert "refuse_change" in str(shapes[0])
+
+
 @pytest.mark.case("B-04")
 def test_no_other_role_may_call_retention(connection: Connection, database: str) -> None:
     """Fails when EXECUTE stays with PUBLIC, or is granted to a purpose that has no need of it."""
