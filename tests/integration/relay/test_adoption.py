@@ -148,6 +148,29 @@ def test_a_position_that_the_server_has_not_reached_is_refused_and_adopted(
         loaded.connection.execute("UPDATE packhorse.outbox SET type = 'x'")
 
 
+def test_an_adoption_that_dies_between_its_steps_is_done_again(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when a step that is committed ahead changes what counts as published, or lets a relay start."""
+    for n in range(3):
+        loaded.row(f"published {n}", xid=FAR + n, seq=10 + n)
+    loaded.row("waits", xid=FAR + 9, seq=13)
+    loaded.position(f"{FAR + 5}:{FAR + 5}:", seq_high=13)
+    monkeypatch.setattr(postgres, "STEP", 2)
+
+    def die(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(postgres._Adopting, "lock", die)
+        with pytest.raises(KeyboardInterrupt):
+            loaded.adopted()
+    assert loaded.refusal().startswith("the horizon")
+    done = loaded.adopted()
+    assert (done.unpublished, done.published_rewritten) == (1, 0)
+    assert loaded.waiting() == ["waits"]
+
+
 @pytest.mark.case("R-08")
 def test_rows_written_before_the_counter_overtook_the_horizon_are_named_and_not_lost(loaded: Loaded) -> None:
     """Fails without the search for rows drawn after the last save: the horizon has them as published for good."""

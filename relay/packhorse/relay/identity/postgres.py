@@ -71,7 +71,7 @@ def _transaction(url: str, *, dry_run: bool) -> Iterator[Connection]:
                     connection.rollback()
     except pg.LockNotAvailable as error:
         raise NotReady(
-            "a transaction has used the outbox for more than 5 s; nothing was changed. Look for it in pg_stat_activity, and try again"
+            "a transaction has used the outbox for more than 5 s; the adoption was not done. Look for it in pg_stat_activity, and try again"
         ) from error
     except (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName) as error:
         raise NotReady(f"{_first_line(error)}; run `packhorse migrate up`") from error
