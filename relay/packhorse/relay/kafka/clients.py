@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer, ThrottleEvent
 from confluent_kafka.admin import AdminClient
 
 from packhorse.core.errors import SettingsError
@@ -25,10 +25,20 @@ def _worth_telling(record: logging.LogRecord) -> bool:
 Made = TypeVar("Made")
 _CLIENT_LOG = logging.getLogger("packhorse.relay.librdkafka")
 _CLIENT_LOG.addFilter(_worth_telling)
+_WORTH_A_LINE = 0.1
+"""Seconds; shorter pauses are a quota at work and no trouble."""
 
 
 def _heard(error: KafkaError) -> None:
     """Take note of nothing: what matters comes as a report, or as the client's fatal error."""
+
+
+def _throttled(event: ThrottleEvent) -> None:
+    """Tell that the broker holds this client back; it says so with each answer, and the client waits by itself."""
+    if event.throttle_time >= _WORTH_A_LINE:
+        _CLIENT_LOG.warning(
+            "broker %s throttles this client: it waits %.1f s before it sends more; raise its quota", event.broker_name, event.throttle_time
+        )  # fmt: skip
 
 
 def producer(properties: Mapping[str, Property]) -> Producer:
@@ -38,7 +48,9 @@ def producer(properties: Mapping[str, Property]) -> Producer:
     Raises:
         SettingsError: A property is unknown or its value is not allowed; names it.
     """
-    return _made(lambda: Producer({**properties, "error_cb": _heard}, logger=_CLIENT_LOG))
+    return _made(
+        lambda: Producer({**properties, "error_cb": _heard, "throttle_cb": _throttled}, logger=_CLIENT_LOG)
+    )
 
 
 def admin(properties: Mapping[str, Property]) -> AdminClient:
