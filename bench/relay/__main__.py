@@ -4,6 +4,9 @@ Measure the relay beside other carriers of an outbox, interleaved, on one real b
   python -m bench.relay                                   everything, some minutes a round
   python -m bench.relay --list                            who can be measured here, and why others can't
   python -m bench.relay --only packhorse,loop --rounds 1  those whose names begin so
+  python -m bench.relay --scenarios                       an old snapshot, an open writer, a bloated table
+  python -m bench.relay --backlog 10000000                one long backlog: rate and memory for each million, cost from 10⁴ rows on
+  python -m bench.relay --write                           put the result into docs/performance.md too
   python -m bench.relay --seconds 0                       backlogs only;  --rows 0: latencies only
   python -m bench.relay --set PACKHORSE_RELAY_BATCH_ROWS=10000    one more contestant: Packhorse with other settings
 
@@ -19,10 +22,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from bench.relay import report
+from bench.relay import page, report, scenarios
 from bench.relay.carriers import CARRIERS, POLLING, Carrier
 from bench.relay.ground import Ground, private_ground
-from bench.relay.runs import Latency, Stuck, Throughput, latency, throughput
+from bench.relay.runs import Latency, Throughput, latency, throughput
 
 Result = TypeVar("Result", Throughput, Latency)
 
@@ -44,6 +47,15 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rate", type=int, default=500, help="commits a second in it [%(default)s]")
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="see above; may be repeated"
+    )
+    parser.add_argument(
+        "--scenarios", action="store_true", help="the conditions instead of the other carriers"
+    )
+    parser.add_argument(
+        "--backlog", type=int, default=0, metavar="ROWS", help="one long backlog instead of all else"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write tables and pictures to docs/performance.md"
     )
     parser.add_argument("--list", action="store_true", help="say who can be measured, and end")
     return parser.parse_args(arguments)
@@ -87,7 +99,7 @@ def rounds(
         for carrier in order:
             try:
                 result = run(carrier)
-            except (Stuck, AssertionError) as error:
+            except Exception as error:  # whatever a carrier meets, the others have their turns
                 print(f"round {number + 1}: {carrier.name} failed: {error}", file=sys.stderr, flush=True)
                 found[carrier.name].append(None)
                 continue
@@ -118,17 +130,39 @@ def latencies(ground: Ground, carriers: Sequence[Carrier], given: argparse.Names
     return found
 
 
+def told(given: argparse.Namespace) -> str:
+    """Return the line above a table: when, on what, how much."""
+    return (
+        f"*{time.strftime('%Y-%m-%d %H:%M')}; {page.machine()}; {given.rounds} rounds; {given.rows:,} rows of 300 bytes "
+        f"(slow carriers fewer); {given.rate} commits/s for {given.seconds:g} s.*"
+    )
+
+
+def run_all(ground: Ground, given: argparse.Namespace) -> None:
+    if given.backlog:
+        parts, costs = scenarios.long_backlog(ground, given.backlog)
+        if given.write:
+            page.put_long(parts, costs, f"*{time.strftime('%Y-%m-%d %H:%M')}; {page.machine()}.*")
+        return
+    carriers = scenarios.conditions() if given.scenarios else chosen(given.only, given.set)
+    names = ("conditions", "conditions-latency") if given.scenarios else ("backlogs", "latencies")
+    if given.rows:
+        found = backlogs(ground, carriers, given)
+        if given.write:
+            page.put_backlogs(names[0], found, POLLING, told(given))
+    if given.seconds:
+        times = latencies(ground, carriers, given)
+        if given.write:
+            page.put_latencies(names[1], times, told(given))
+
+
 def main() -> None:
     given = options(sys.argv[1:])
-    carriers = chosen(given.only, given.set)
     if given.list:
-        print("\n".join(carrier.name for carrier in carriers))
+        print("\n".join(carrier.name for carrier in chosen(given.only, given.set)))
         return
     with private_ground() as ground:
-        if given.rows:
-            backlogs(ground, carriers, given)
-        if given.seconds:
-            latencies(ground, carriers, given)
+        run_all(ground, given)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
 from bench.relay import debezium, peers
-from bench.relay.ground import Place
+from bench.relay.ground import Ground, Place
 from bench.relay.tables import FASTSTREAM, OUTBOX, QUEUE, TXOUTBOX, Table
 
 from packhorse.relay.settings import RelaySettings
@@ -18,6 +19,11 @@ Command = Callable[[Place], Sequence[str]]
 
 def _nothing(place: Place) -> None:
     del place
+
+
+def _clean(ground: Ground, place: Place) -> AbstractContextManager[None]:
+    del ground, place
+    return nullcontext()
 
 
 def _there() -> str | None:
@@ -40,6 +46,7 @@ class Carrier:
         ready: Raises or waits until the process is in the state that is to be measured.
         missing: Says why it can't run here, or None.
         live: The rows are written while it runs.
+        condition: What holds in the database meanwhile; entered before the backlog is written.
     """
 
     name: str
@@ -54,6 +61,7 @@ class Carrier:
     ready: Callable[[Place], bool] | None = None
     missing: Callable[[], str | None] = _there
     live: bool = False
+    condition: Callable[[Ground, Place], AbstractContextManager[None]] = _clean
 
     def rows(self, asked: int) -> int:
         """Return how many rows it gets."""

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from bench.relay.carriers import Carrier
@@ -22,6 +22,8 @@ LOOK = 0.04
 STILL = 0.5
 """A topic that has all rows and does not grow for so long is complete."""
 STUCK = 90.0
+WARM = 4.0
+"""Seconds at the fixed rate that are not counted: Java compiles."""
 
 
 class Stuck(RuntimeError):
@@ -93,9 +95,10 @@ def running(carrier: Carrier, place: Place) -> Iterator[subprocess.Popen[str]]:
 
 def throughput(ground: Ground, carrier: Carrier, rows: int) -> Throughput:
     """Let the carrier carry a backlog of *rows* in a fresh database and topic."""
-    with ground.place(rows) as place:
+    with ground.place(rows) as place, ExitStack() as stack:
         carrier.table.prepare(place)
         carrier.before(place)
+        stack.enter_context(carrier.condition(ground, place))
         if not carrier.live:
             carrier.table.backlog(ground, place, rows)
         before = ground.counters(place)
@@ -176,13 +179,15 @@ def wait_ready(carrier: Carrier, place: Place) -> None:
 
 def latency(ground: Ground, carrier: Carrier, rate: int, seconds: float) -> Latency:
     """Let 16 writers commit *rate* rows a second, one a transaction, and look when each can be read."""
-    with ground.place() as place:
+    with ground.place() as place, ExitStack() as stack:
         carrier.table.prepare(place)
         carrier.before(place)
+        stack.enter_context(carrier.condition(ground, place))
         ground.checkpoint()
         with running(carrier, place) as child, _consumer(place) as seen:
             _first_record(carrier, place, child, seen)
             wait_ready(carrier, place)
+            _write(carrier, place, rate, WARM)
             cpu, database, began = (
                 cpu_seconds(child.pid),
                 cpu_seconds(ground.processes["postgres"]),
