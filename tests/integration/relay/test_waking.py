@@ -1,8 +1,9 @@
 """Waking by NOTIFY: rows leave between two polls, and within one of them when a wake-up is lost."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pytest
@@ -94,6 +95,67 @@ def test_writers_with_least_rights_wake_from_every_partition(
     insert(owner, "k")
     assert not wakes.wait(0.05)
     wakes.close()
+
+
+QUEUED = """
+SELECT count(*) FROM pg_stat_activity
+ WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'object' AND query LIKE 'INSERT%'
+"""
+"""Commits that wait for the one lock under which the whole server's notifications are put in order."""
+
+
+class Crowd:
+    """Sixteen applications that commit outbox rows as fast as they can."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._end = threading.Event()
+        self.commits = 0
+
+    def _write(self) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            while not self._end.is_set():
+                insert(connection, "k")
+                self.commits += 1
+
+    def __enter__(self) -> Self:
+        self._threads = [threading.Thread(target=self._write) for _ in range(16)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join(30)
+
+
+@pytest.mark.case("B-08")
+def test_commits_queue_behind_each_other_only_where_somebody_switched_waking_on(
+    owner: psycopg.Connection[Any], database: str
+) -> None:
+    """
+    Fails when the migrations make the trigger: then commits are seen waiting for the lock of NOTIFY.
+
+    The other half shows that the test would see them; `python -m bench.notify` measures what it costs.
+    """
+
+    def queued() -> int:
+        row = owner.execute(QUEUED).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    with Crowd(database) as crowd:
+        seen: list[int] = []
+
+        def many() -> bool:
+            seen.append(queued())
+            return crowd.commits > 500
+
+        eventually(many, what="many commits", timeout=30)
+        assert not any(seen)
+        switch(database, "packhorse", on=True)
+        eventually(queued, what="commits queue")
 
 
 def test_listening_through_a_pooler_is_refused_with_the_next_step(database: str, pooler: Pooler) -> None:
