@@ -265,8 +265,9 @@ class PostgresOrders:
             raise DatabaseUnavailable(f"{error}; nothing was changed, try again") from error
         except NotReady as error:
             if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
+                said = str(error).partition("; `packhorse")[0]
                 raise NotReady(
-                    f"{error}; `packhorse migrate sql --grants operator=ROLE` prints the rights"
+                    f"{said}; `packhorse migrate sql --grants operator=ROLE` prints the rights"
                 ) from error
             raise
 
