@@ -9,14 +9,13 @@ from packhorse.core.clock import Clock
 from packhorse.core.errors import SettingsError
 from packhorse.core.kafka_properties import Property
 from packhorse.core.naming import topic_name
-from packhorse.core.partitions import partition_of
 from packhorse.relay import refusals
 from packhorse.relay.holds import Fault, Kind, Scope
 from packhorse.relay.kafka import clients
 from packhorse.relay.kafka.gate import Gate
 from packhorse.relay.kafka.properties import BATCH_BYTES, DEFAULTS, OURS, fencing
-from packhorse.relay.kafka.reports import Chain, Report, blamed, silent, unchained
-from packhorse.relay.kafka.topics import Refused, Topic, Topics
+from packhorse.relay.kafka.reports import DROPPED, Chain, Report, blamed, silent, unchained, unled
+from packhorse.relay.kafka.topics import Refused, Topics
 from packhorse.relay.kafka.transactions import Transactions
 from packhorse.relay.model import AGGREGATEID, AGGREGATETYPE, CREATED_MS, PAYLOAD, Row
 from packhorse.relay.ports import Failed, Handed
@@ -28,20 +27,6 @@ _ROOM = 0.1
 _LAST_REPORTS = 1.0
 """Seconds for the client to report what it dropped."""
 _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
-
-
-def _unled(topic: Topic, rows: Sequence[Row]) -> list[Fault]:
-    """Return the partitions of *topic* that *rows* go to and nobody can write to."""
-    count = len(topic.in_sync)
-    keys = {row[AGGREGATEID] for row in rows if row[AGGREGATEID] is not None}
-    asked = {partition_of(key.encode(), count) for key in keys}
-    return [
-        refusals.partition_fault(
-            rows[0][AGGREGATETYPE], partition, count, topic=topic.name, code="no_leader", reason=trouble
-        )
-        for partition in sorted(asked)
-        if (trouble := topic.trouble(partition)) is not None
-    ]
 
 
 class KafkaBroker:
@@ -217,8 +202,13 @@ class KafkaBroker:
 
     def _judged(self, reports: Sequence[Report]) -> Failed:
         fault = blamed(reports, self._handed, namespace=self._namespace)
-        reason = self._fatal or "the client dropped rows"
-        return Failed(fault, reason if fault is None else fault.reason)
+        return Failed(fault, self._said(reports) if fault is None else fault.reason)
+
+    def _said(self, reports: Sequence[Report]) -> str:
+        if self._fatal is None and any(report.name in _FENCED for report in reports):
+            return self._why_fenced()
+        others = [report.said for report in reports if report.name not in DROPPED]
+        return self._fatal or (others[-1] if others else "the client dropped rows")
 
     def unreachable(self) -> Sequence[Fault]:
         names = {f"{self._namespace}.{row[AGGREGATETYPE]}": row[AGGREGATETYPE] for row in self._handed}
@@ -230,7 +220,7 @@ class KafkaBroker:
             if isinstance(topic, Refused):
                 faults.append(refusals.fault_of(topic.refusal, rows[0], topic=name, said=topic.said))
             else:
-                faults += _unled(topic, rows)
+                faults += unled(topic, rows)
         return faults
 
     def probe(self, scope: Scope) -> str | None:

@@ -1,4 +1,4 @@
-"""What the client reports of rows that did not arrive, and whom that blames."""
+"""What the client reports of rows that did not arrive, what the broker says of where they go, and whom that blames."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,13 +8,15 @@ from confluent_kafka import KafkaError, Message
 
 from packhorse.core.partitions import partition_of
 from packhorse.relay.holds import Fault
+from packhorse.relay.kafka.topics import Topic
 from packhorse.relay.model import AGGREGATEID, AGGREGATETYPE, PAYLOAD, Row
 from packhorse.relay.refusals import Blame, Refusal, fault_of, judged, partition_fault
 
 Chain = tuple[KafkaError, Message, Any]
 """A report and the chain of those before it."""
 
-_DROPPED = frozenset({"_PURGE_QUEUE", "_PURGE_INFLIGHT"})
+DROPPED = frozenset({"_PURGE_QUEUE", "_PURGE_INFLIGHT"})
+"""Of rows that the relay itself let the client drop."""
 
 
 class Report(NamedTuple):
@@ -104,7 +106,7 @@ def silent(
     unanswered: set[tuple[str, int]] = set()
     for report in reports:
         name = report.topic.removeprefix(f"{namespace}.")
-        if report.name in _DROPPED and report.key is not None and name in partitions:
+        if report.name in DROPPED and report.key is not None and name in partitions:
             at = report.partition if report.partition >= 0 else partition_of(report.key, partitions[name])
             dropped[name, at] += 1
             if report.name == "_PURGE_INFLIGHT" or not broken:
@@ -118,3 +120,17 @@ def silent(
         for (name, at), count in sorted(given.items())
         if (name, at) in unanswered and dropped[name, at] >= count
     ]  # fmt: skip
+
+
+def unled(topic: Topic, rows: Sequence[Row]) -> list[Fault]:
+    """Return the partitions of *topic* that *rows* go to and nobody can write to."""
+    count = len(topic.in_sync)
+    keys = {row[AGGREGATEID] for row in rows if row[AGGREGATEID] is not None}
+    asked = {partition_of(key.encode(), count) for key in keys}
+    return [
+        partition_fault(
+            rows[0][AGGREGATETYPE], partition, count, topic=topic.name, code="no_leader", reason=trouble
+        )
+        for partition in sorted(asked)
+        if (trouble := topic.trouble(partition)) is not None
+    ]
