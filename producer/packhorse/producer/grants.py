@@ -36,7 +36,7 @@ GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
 GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark TO "{role}";
-GRANT INSERT, UPDATE, DELETE ON "{schema}".relay TO "{role}";
+GRANT UPDATE (orders, token) ON "{schema}".relay TO "{role}";
 GRANT INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
 GRANT INSERT ON "{schema}".watermark, "{schema}".audit, "{schema}".relay_discard TO "{role}";
 """

@@ -7,7 +7,7 @@ from packhorse.relay import events as e
 from packhorse.relay.handlers import Handlers
 from packhorse.relay.holding import held, passed_by, screened
 from packhorse.relay.holds import Fault, Kind
-from packhorse.relay.model import SEQ, Policy
+from packhorse.relay.model import Policy
 from packhorse.relay.moment import Moment
 from packhorse.relay.state import State
 
@@ -65,10 +65,9 @@ def taken(state: State, count: int, *, now: float) -> State:
     if batch is None:
         return state
     whole = count == len(batch.rows)
-    high = max(state.high_sent, batch.rows[count - 1][SEQ]) if count else state.high_sent
     return replace(
         state, sent=batch.end(count), waiting=state.waiting + count, batch=None if whole else batch.after(count),
-        full=not whole, waiting_since=since, high_sent=high,
+        full=not whole, waiting_since=since,
     )  # fmt: skip
 
 
@@ -83,7 +82,7 @@ def _confirmed(state: State, event: e.Confirmed, at: Moment) -> State:
     pause = min(drained * (1 / at.policy.drain_share - 1), LONGEST_SAVE_PAUSE)
     moved = state.sent != state.confirmed or state.streaming
     state = replace(
-        state, confirmed=state.sent, unsaved=state.unsaved + state.waiting if moved else 0, waiting=0, high=state.high_sent,
+        state, confirmed=state.sent, unsaved=state.unsaved + state.waiting if moved else 0, waiting=0,
         waiting_since=None, draining_since=None, full=False, save_pause=pause,
     )  # fmt: skip
     state = hold_if_settled(after_stream.confirmed(state) if state.streaming else state)
@@ -155,7 +154,7 @@ def _renewed(state: State, event: e.SenderRenewed, at: Moment) -> State:
     outstanding, piece, gone = state.waiting, state.piece, state.unreachable
     state = replace(
         state, broken=False, waiting=0, waiting_since=None, draining_since=None, sent=state.confirmed, batch=None,
-        full=False, flushing_since=None, poll_at=at.now, unreachable=(), high_sent=state.high,
+        full=False, flushing_since=None, poll_at=at.now, unreachable=(),
     )  # fmt: skip
     if state.confirmed is None or not state.owned:
         return state

@@ -11,7 +11,7 @@ from dataclasses import replace
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay import events as e
 from packhorse.relay.handlers import Handlers
-from packhorse.relay.model import SEQ, Position
+from packhorse.relay.model import Position
 from packhorse.relay.moment import Moment
 from packhorse.relay.state import State, Stream
 from packhorse.relay.stream import Cause
@@ -32,7 +32,8 @@ def leave(state: State, cause: str, *, drop: bool = False) -> State:
 def wanted(state: State, *, now: float, mode: str) -> bool:
     """Tell whether a stream is to be looked for now."""
     idle = state.release is None and not any(hold.releasing for hold in state.holds)
-    return mode != "polling" and state.stream is None and idle and not state.finish and now >= state.stream_at
+    free = state.stream is None and not state.preparing and not state.finish
+    return mode != "polling" and free and idle and now >= state.stream_at
 
 
 def past(horizon: str, fence: int) -> bool:
@@ -45,14 +46,19 @@ def past(horizon: str, fence: int) -> bool:
     return int(horizon.partition(":")[0]) > fence
 
 
+def _slot_asked(state: State, event: e.SlotAsked, at: Moment) -> State:
+    del event, at
+    return replace(state, preparing=True)
+
+
 def _slot_ready(state: State, event: e.SlotReady, at: Moment) -> State:
-    slot = event.slot
-    return replace(
-        state,
-        stream=Stream(fence=slot.fence, at=slot.at),
-        slot_at=at.now + at.policy.slot_look,
-        poll_at=at.now,
-    )
+    """Go on towards the stream, if nobody has changed their mind meanwhile."""
+    asked = state.preparing
+    state = replace(state, preparing=False)
+    if not asked or not state.owned or state.confirmed is None or state.finish or state.stop_by is not None:
+        return state
+    stream = Stream(fence=event.slot.fence, at=event.slot.at)
+    return replace(state, stream=stream, slot_at=at.now + at.policy.slot_look, poll_at=at.now)
 
 
 def _started(state: State, event: e.StreamStarted, at: Moment) -> State:
@@ -85,9 +91,8 @@ def taken(state: State, count: int) -> State:
     stream = state.stream
     assert stream is not None
     rest = stream.rows[count:]
-    high = max((row[SEQ] for row in stream.rows[:count]), default=0)
     return replace(
-        state, waiting=state.waiting + count, full=bool(rest), high_sent=max(state.high_sent, high),
+        state, waiting=state.waiting + count, full=bool(rest),
         stream=replace(stream, rows=rest, sent=stream.sent if rest else stream.received),
     )  # fmt: skip
 
@@ -104,7 +109,8 @@ def _marked(state: State) -> State:
     if stream is None or stream.mark is None or state.waiting or stream.confirmed < stream.mark[1]:
         return state
     at = Position(horizon=stream.mark[0])
-    return replace(state, sent=at, confirmed=at, stream=replace(stream, mark=None))
+    closed = state.stop_by is not None
+    return replace(state, sent=at, confirmed=at, stream=replace(stream, mark=None, closed=closed))
 
 
 def _mark(state: State, event: e.Marked, at: Moment) -> State:
@@ -129,7 +135,7 @@ def _slot_seen(state: State, event: e.SlotSeen, at: Moment) -> State:
 
 def _failed(state: State, event: e.StreamFailed, at: Moment) -> State:
     if state.stream is None:
-        return _later(state, event.cause, at)
+        return _later(replace(state, preparing=False), event.cause, at)
     return leave(state, event.cause, drop=event.cause is Cause.SLOT_LOST)
 
 
@@ -152,6 +158,7 @@ def _stopped(state: State, event: e.StreamStopped, at: Moment) -> State:
 
 
 HANDLERS: Handlers = {
+    e.SlotAsked: _slot_asked,
     e.SlotReady: _slot_ready,
     e.StreamStarted: _started,
     e.Streamed: _streamed,

@@ -65,7 +65,7 @@ def _save(state: State) -> c.Command:
     before = {hold.scope: hold for hold in state.saved_holds}
     ended = [c.HoldChange(scope, None) for scope in before if scope not in open_]
     changes = [c.HoldChange(scope, hold) for scope, hold in open_.items() if before.get(scope) != hold]
-    return c.Save(state.saved, state.confirmed, state.unsaved, state.high, (*ended, *changes))
+    return c.Save(state.saved, state.confirmed, state.unsaved, (*ended, *changes))
 
 
 def _database(state: State, command: c.Command, *, now: float) -> c.Command:
@@ -136,6 +136,11 @@ def _send(state: State, batch: Batch, *, now: float) -> c.Command:
 
 def _stop(state: State, stop_by: float, *, now: float, policy: Policy) -> c.Command:
     """Take nothing new; confirm and save what was sent, give the lease back, leave; without them when time is up."""
+    if state.streaming and now < stop_by and now >= state.database_at:
+        if (last := choose_stream.close(state, policy=policy)) is not None:
+            return last
+        if state.confirmed != state.saved and not state.waiting:
+            return _save(state)
     if state.stream is not None:
         return c.StopStream()
     if state.release is not None:

@@ -50,6 +50,22 @@ def carry(state: State, *, now: float, policy: Policy) -> c.Command:
     return c.ReadStream(pause, stream.confirmed, ask=stream.mark is not None)
 
 
+def close(state: State, *, policy: Policy) -> c.Command | None:
+    """Return what makes the horizon of what was sent before a clean stop, so that nothing of it goes out again; None: it is done."""
+    stream = state.stream
+    assert stream is not None
+    idle = stream.mark is None and not state.unsaved and not state.waiting
+    if stream.closed or idle:
+        return None
+    if stream.mark is None:
+        return c.MarkHorizon()
+    if stream.rows:
+        return c.Send(stream.rows, ahead=None)
+    if stream.sent >= stream.mark[1]:
+        return c.Confirm(policy.confirm_slice)
+    return c.ReadStream(policy.confirm_slice, stream.confirmed, ask=True)
+
+
 def _mark_due(state: State, stream: Stream, *, now: float) -> bool:
     if state.unsaved or state.waiting:
         return now >= state.save_at

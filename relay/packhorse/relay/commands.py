@@ -32,13 +32,11 @@ class Save:
 
     Attributes:
         rows: So many more are published.
-        high: Highest seq among what the broker confirmed.
     """
 
     old: Position
     new: Position
     rows: int
-    high: int = 0
     holds: Sequence[HoldChange] = ()
 
 
@@ -175,7 +173,7 @@ class RenewReleaser:
 
 @dataclass(frozen=True, slots=True)
 class PrepareSlot:
-    """Make the slot if it is missing, and draw a fence behind it; gives SlotReady, StreamFailed."""
+    """Begin to make the slot ready, and draw a fence behind it; gives SlotAsked, and SlotReady or StreamFailed later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,6 +251,11 @@ class ReleaserRenewed:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotAsked:
+    """The slot is being made ready; SlotReady or StreamFailed comes when that is done."""
+
+
+@dataclass(frozen=True, slots=True)
 class SlotReady:
     """The slot stands, and a fence behind it is drawn."""
 
@@ -329,6 +334,7 @@ Event = (
     | HeldUnconfirmed
     | HeldRefused
     | ReleaserRenewed
+    | SlotAsked
     | SlotReady
     | StreamStarted
     | Streamed

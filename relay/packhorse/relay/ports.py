@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from packhorse.relay.commands import Save
 from packhorse.relay.holds import Fault, Hold, Leg, Scope
 from packhorse.relay.identity.judge import Verdict
 from packhorse.relay.model import Batch, Position, Row
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,11 +201,14 @@ class Keeper(Protocol):
         """Stop renewing."""
 
 
-class Pending(Protocol):
-    """A fetch that runs meanwhile."""
+class Pending(Protocol[T_co]):
+    """Work that runs meanwhile."""
 
-    def result(self) -> Batch:
+    def result(self) -> T_co:
         """Wait for its end; return what it returned or raise what it raised."""
+
+    def done(self) -> bool:
+        """Tell whether it has ended."""
 
 
 class Pace(Protocol):
@@ -214,8 +220,11 @@ class Pace(Protocol):
     def wake(self) -> None:
         """End the pause that runs, or the next one; may be called from any thread and from a signal handler."""
 
-    def begin(self, fetch: Callable[[], Batch]) -> Pending:
+    def begin(self, fetch: Callable[[], Batch]) -> Pending[Batch]:
         """Run *fetch* meanwhile; one at a time."""
+
+    def aside(self, work: Callable[[], T]) -> Pending[T]:
+        """Run *work*, which may take long, beside the fetches; one at a time."""
 
 
 class Probe(Protocol):

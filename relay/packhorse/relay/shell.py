@@ -15,7 +15,7 @@ from packhorse.relay import events as e
 from packhorse.relay.core import decide
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.identity.judge import Verdict
-from packhorse.relay.model import Policy, Position
+from packhorse.relay.model import Batch, Policy, Position
 from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Pace, Pending, Probe
 from packhorse.relay.releaser import Releaser
 from packhorse.relay.sender import Sender
@@ -66,7 +66,7 @@ class Relay:
         self._token: UUID | None = None
         self._stop = self._standing_by = False
         self._woken = False
-        self._ahead: tuple[Position, Pending] | None = None
+        self._ahead: tuple[Position, Pending[Batch]] | None = None
         self._do: dict[type[Any], Callable[[Any], e.Event]] = {
             c.Own: self._own,
             c.Fetch: self._fetch,
@@ -85,7 +85,7 @@ class Relay:
         self._releaser = Releaser(outbox, second or (lambda: broker), self._probe, self._deadline)
         self._sender = Sender(broker, telemetry, self._probe, self._deadline)
         self._do |= self._releaser.do | self._sender.do
-        self._streamer = None if stream is None else Streamer(stream, limit=policy.batch_rows)
+        self._streamer = None if stream is None else Streamer(stream, pace, limit=policy.batch_rows)
         if self._streamer is not None:
             self._do |= self._streamer.do
 
@@ -146,6 +146,8 @@ class Relay:
         if state.owned:
             deadline = self._keeper.deadline()
             news.append(e.OwnerChanged() if deadline is None else e.Renewed(deadline, self._keeper.orders()))
+        if self._streamer is not None and (ready := self._streamer.prepared()) is not None:
+            news.append(ready)
         return news
 
     def _execute(self, command: c.Command) -> e.Event:

@@ -54,6 +54,7 @@ class Stream:
         rows: Read and not yet sent.
         mark: A snapshot and a position of the log: once all up to there is confirmed, the snapshot is the horizon.
         caught_up: The last read brought few rows, so that waiting for confirmations costs nothing.
+        closed: A horizon was marked since a stop was asked for; nothing more is read.
     """
 
     fence: int
@@ -65,6 +66,7 @@ class Stream:
     rows: Sequence[Row] = ()
     mark: tuple[str, int] | None = None
     caught_up: bool = True
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,6 @@ class State:
         finish: Take no new target.
         saved, confirmed, sent: Positions in the table, behind what the broker confirmed, behind what the client took.
             None: not known through this connection. While streaming all three stay at the horizon.
-        high, high_sent: Highest seq that was confirmed, and sent.
         holds, saved_holds: What is left out, and what the table says of it.
         screen: Tells the rows that are left out.
         retries: When a hold that heals by itself is probed next.
@@ -95,6 +96,7 @@ class State:
         turn: The release comes before the next batch.
         stream: The stream, or the way to it.
         mode, mode_cause, mode_told: How the outbox is read, why, and whether the table says so.
+        preparing: A slot is being made ready, beside everything else.
         leaving: Why the stream is left; None: it is not.
     """
 
@@ -106,8 +108,6 @@ class State:
     saved: Position | None = None
     confirmed: Position | None = None
     sent: Position | None = None
-    high: int = 0
-    high_sent: int = 0
     holds: tuple[Hold, ...] = ()
     saved_holds: tuple[Hold, ...] = ()
     screen: Screen = field(default_factory=lambda: Screen(()), compare=False)
@@ -129,6 +129,7 @@ class State:
     mode: str = "polling"
     mode_cause: str = "start"
     mode_told: str | None = None
+    preparing: bool = False
     leaving: str | None = None
     drop_slot: bool = False
     stream_failures: int = 0

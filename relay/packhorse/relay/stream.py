@@ -123,9 +123,10 @@ class Stream(Protocol):
 
     def prepare(self) -> Slot:
         """
-        Make the slot if it is missing, then draw a fence.
+        Make the slot if it is missing, draw a fence, and move the slot up to where the log was then.
 
-        Making one waits for the transactions that run meanwhile, up to a bound of its own; none is left half-made.
+        Making one waits for the transactions that run meanwhile, and moving it reads the log in between: both take up to
+        a bound of their own, so that this is called beside the relay's work. No slot is left half-made.
         """
 
     def start(self, horizon: Snapshot, at: int) -> None:

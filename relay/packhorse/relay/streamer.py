@@ -9,8 +9,9 @@ from packhorse.core import logs
 from packhorse.relay import commands as c
 from packhorse.relay import events as e
 from packhorse.relay.model import AGGREGATEID
+from packhorse.relay.ports import Pace, Pending
 from packhorse.relay.shards import shard_of
-from packhorse.relay.stream import Stream, StreamUnavailable
+from packhorse.relay.stream import Slot, Stream, StreamUnavailable
 
 _log = logs.logger("relay")
 
@@ -18,13 +19,15 @@ _log = logs.logger("relay")
 class Streamer:
     """Run the commands of the stream."""
 
-    def __init__(self, stream: Stream, *, limit: int) -> None:
+    def __init__(self, stream: Stream, pace: Pace, *, limit: int) -> None:
         self._stream = stream
+        self._pace = pace
+        self._preparing: Pending[Slot] | None = None
         self._limit = limit
         self._running = False
         self._shard, self._shards = 0, 1
         do: dict[type[Any], Callable[[Any], e.Event]] = {
-            c.PrepareSlot: lambda _: e.SlotReady(self._stream.prepare()),
+            c.PrepareSlot: self._prepare,
             c.StartStream: self._start,
             c.ReadStream: self._read,
             c.MarkHorizon: lambda _: e.Marked(*self._stream.mark()),
@@ -44,6 +47,18 @@ class Streamer:
                 self._stream.tend()
             except StreamUnavailable as error:
                 _log.warning("the stream broke", cause=error.cause, reason=str(error))
+
+    def _prepare(self, _: c.PrepareSlot) -> e.Event:
+        if self._preparing is None:
+            self._preparing = self._pace.aside(self._stream.prepare)
+        return e.SlotAsked()
+
+    def prepared(self) -> e.Event | None:
+        """Return what became of the slot that was asked for, once; None: nothing new."""
+        if self._preparing is None or not self._preparing.done():
+            return None
+        preparing, self._preparing = self._preparing, None
+        return self._guarded(lambda _: e.SlotReady(preparing.result()), None)
 
     def _guarded(self, hand: Callable[[Any], e.Event], command: Any) -> e.Event:
         try:

@@ -49,7 +49,7 @@ def horizon_moves_to_now(process: Process) -> None:
             command = replace(command, new=Position(horizon=process.world.database.snapshot()))
         return save(token, command)  # type: ignore[arg-type]
 
-    process.outbox.save = saved  # type: ignore[method-assign]
+    process.outbox.save = saved  # type: ignore[method-assign, assignment]
 
 
 def send_before_the_log_is_flushed(process: Process) -> None:

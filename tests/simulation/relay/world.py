@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from random import Random
+from typing import Any
 from uuid import UUID
 
 from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
@@ -13,7 +14,7 @@ from tests.simulation.relay.outbox import SimKeeper, SimOutbox
 from tests.simulation.relay.stream import SimStream
 from tests.simulation.relay.writers import Writer
 
-from packhorse.relay.model import Batch, Policy
+from packhorse.relay.model import Policy
 from packhorse.relay.shell import Relay
 
 LEASE = 1.0
@@ -71,10 +72,10 @@ class Task:
 class SimPending:
     """A fetch that runs in a task of its own."""
 
-    def __init__(self, fetch: Callable[[], Batch], world: "World") -> None:
+    def __init__(self, fetch: Callable[[], Any], world: "World") -> None:
         self._fetch = fetch
         self._world = world
-        self._batch: Batch | None = None
+        self._batch: Any = None
         self._error: Exception | None = None
         self.task = Task(self._run)
 
@@ -84,12 +85,14 @@ class SimPending:
         except Exception as error:  # noqa: BLE001 handed on to whoever waits
             self._error = error
 
-    def result(self) -> Batch:
+    def done(self) -> bool:
+        return self.task.done
+
+    def result(self) -> Any:
         while not self.task.done:
             self._world.pause()
         if self._error is not None:
             raise self._error
-        assert self._batch is not None
         return self._batch
 
 
@@ -142,7 +145,10 @@ class Process:
     def wake(self) -> None:
         self.tasks[0].wake_at = 0.0
 
-    def begin(self, fetch: Callable[[], Batch]) -> SimPending:
+    def aside(self, work: Callable[[], Any]) -> SimPending:
+        return self.begin(work)
+
+    def begin(self, fetch: Callable[[], Any]) -> SimPending:
         pending = SimPending(fetch, self.world)
         self.tasks.append(pending.task)
         return pending

@@ -110,7 +110,7 @@ def test_a_full_batch_is_followed_by_the_next_while_it_is_on_its_way(walk: Walk)
 def test_what_is_sent_is_confirmed_before_it_is_saved(walk: Walk) -> None:
     sent(walk, 1, 2)
     assert isinstance(walk.command, Confirm)
-    assert walk.on(Confirmed()) == Save(Position(horizon=H0), Position(horizon=H1), 2, high=2)
+    assert walk.on(Confirmed()) == Save(Position(horizon=H0), Position(horizon=H1), 2)
 
 
 def test_saves_come_at_most_five_times_a_second(walk: Walk) -> None:
@@ -164,7 +164,7 @@ def test_after_a_failed_save_nothing_is_sent_until_it_succeeds(walk: Walk) -> No
         if isinstance(command, RecordTrouble):
             told.append(command.text)
             command = walk.on(TroubleRecorded())
-        assert command == Save(Position(horizon=H0), Position(horizon=H1), 1, high=1)
+        assert command == Save(Position(horizon=H0), Position(horizon=H1), 1)
     assert told == ["no room on the disk"]
     assert pauses == sorted(pauses)
     assert pauses[-1] > pauses[0]
@@ -245,7 +245,7 @@ def test_behind_a_refused_row_nothing_of_its_key_is_sent_and_it_is_found_in_halv
     assert walk.on(Waited(), after=1) == Send(whole.rows[:2], ahead=None)
     walk.on(Sent(2))
     behind = Position(horizon=H0, target=H1, progress=2)
-    assert walk.on(Confirmed()) == Save(start, behind, 2, high=2)
+    assert walk.on(Confirmed()) == Save(start, behind, 2)
     assert isinstance(walk.on(Saved()), Send)
     walk.on(Sent(2))
     assert refuse(walk, third) == Fetch(behind)
@@ -255,7 +255,7 @@ def test_behind_a_refused_row_nothing_of_its_key_is_sent_and_it_is_found_in_halv
     walk.on(Sent(1))
     held = Hold(fault=third, position=behind)
     saved = refuse(walk, third)
-    assert saved == Save(behind, behind, 0, high=2, holds=(HoldChange(third.scope, held),))
+    assert saved == Save(behind, behind, 0, holds=(HoldChange(third.scope, held),))
     walk.on(Saved())
     assert walk.on(Fetched(rest)) == Send([rest.rows[1]], ahead=None)
     assert walk.state.trouble is None
@@ -274,7 +274,7 @@ def test_a_row_that_cannot_be_sent_is_held_once_what_stands_before_it_is_confirm
     at = Position(horizon=H0, target=H1, progress=1)
     saved = walk.on(Confirmed())
     held = Hold(fault=blamed, position=at)
-    assert saved == Save(Position(horizon=H0), at, 1, high=1, holds=(HoldChange(blamed.scope, held),))
+    assert saved == Save(Position(horizon=H0), at, 1, holds=(HoldChange(blamed.scope, held),))
     command = walk.on(Saved())
     assert isinstance(command, Send)
     assert list(command.rows) == [row(3)]

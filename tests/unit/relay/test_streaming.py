@@ -13,6 +13,7 @@ from packhorse.relay.commands import (
     MarkHorizon,
     PrepareSlot,
     ReadStream,
+    Release,
     RenewSender,
     Save,
     Send,
@@ -31,8 +32,10 @@ from packhorse.relay.events import (
     Saved,
     SenderRenewed,
     Sent,
+    SlotAsked,
     SlotReady,
     SlotSeen,
+    StopAsked,
     Streamed,
     StreamFailed,
     StreamStarted,
@@ -62,6 +65,7 @@ def approaching() -> Walk:
     walk.owning()
     polled(walk, H0)
     assert walk.told() == PrepareSlot()
+    assert not isinstance(walk.on(SlotAsked()), PrepareSlot)
     walk.on(SlotReady(SLOT))
     return walk
 
@@ -132,10 +136,9 @@ def test_a_marked_snapshot_is_the_horizon_once_all_up_to_the_mark_is_confirmed()
     assert isinstance(walk.on(Sent(1)), Confirm)
     saved = walk.on(Confirmed())
     assert isinstance(saved, Save)
-    assert (saved.old, saved.new, saved.rows, saved.high) == (
+    assert (saved.old, saved.new, saved.rows) == (
         Position(horizon="8:9:8"),
         Position(horizon="9:10:9"),
-        2,
         2,
     )
     assert isinstance(walk.on(Saved()), ReadStream)
@@ -246,3 +249,28 @@ def test_polling_mode_looks_for_no_stream() -> None:
     for _ in range(3):
         assert not isinstance(polled(walk, H1), PrepareSlot)
     assert walk.on(ModeRecorded()) is not None
+
+
+def test_a_clean_stop_saves_what_the_stream_brought_and_reads_no_further() -> None:
+    """Fails when a stop leaves the horizon of a while ago: all since then would go out again at the next start."""
+    walk = streaming()
+    read(walk, 1, received=120)
+    walk.on(Sent(1))
+    assert walk.on(StopAsked()) == MarkHorizon()
+    assert isinstance(walk.on(Marked("9:10:9", 130)), ReadStream)
+    assert isinstance(read(walk, received=140), Confirm)
+    saved = walk.on(Confirmed())
+    assert isinstance(saved, Save)
+    assert saved.new == Position(horizon="9:10:9")
+    assert walk.on(Saved()) == StopStream()
+    assert walk.on(StreamStopped()) == Release()
+
+
+def test_a_slot_that_is_ready_after_a_stop_was_asked_for_is_left_alone() -> None:
+    walk = Walk(AUTO)
+    walk.owning()
+    polled(walk, H0)
+    walk.told()
+    walk.on(SlotAsked())
+    walk.on(StopAsked(), SlotReady(SLOT))
+    assert walk.state.stream is None

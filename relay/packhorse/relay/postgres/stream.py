@@ -63,7 +63,10 @@ class PostgresStream:
         self._slots.check(server)
         self._compare()
         self._slots.make(server)
-        return self._slots.fence()
+        slot = self._slots.fence()
+        self._leave_behind()
+        self._slots.advance(slot.at)
+        return slot
 
     def start(self, horizon: Snapshot, at: int) -> None:
         self.stop()

@@ -37,7 +37,8 @@ def shards(
     Rows are dealt to shards by their key's hash; each shard has one owner at a time, and several relay processes share them
     evenly. One shard carries some 100,000 rows a second: more of them pay when its one core is the limit.
 
-    A change waits until every owner has finished what it has in work, so new rows wait meanwhile; it needs a running relay.
+    A change waits until every owner has finished what it has in work, so new rows wait meanwhile; it needs a running relay, and
+    the role that owns the tables.
     Ctrl-C leaves the order standing: the same command goes on with it, --abort takes it back. Exit code 7: the time was up.
 
     [bold]Example[/]
