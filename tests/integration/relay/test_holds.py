@@ -1,13 +1,14 @@
 """What can't go is held, everything else flows; orders of people are carried out once and in order."""
 
 import threading
+from collections.abc import Iterator
 from random import Random
 
 import psycopg
 import pytest
 from tests.support.cli import packhorse
 from tests.support.holds import held, holds, none_held, relay
-from tests.support.relay import Relays, insert
+from tests.support.relay import Relays, Writer, insert
 from tests.support.topics import (
     first_arrivals,
     lose_topic,
@@ -23,6 +24,7 @@ from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import OwnershipLost
 from packhorse.local.settings import Endpoints
 from packhorse.relay.orders.postgres import PostgresOrders
+from packhorse.relay.orders.republish import Wanted
 from packhorse.relay.postgres.status import read_status
 
 LARGE = Random(7).randbytes(20_000)
@@ -68,6 +70,9 @@ def test_a_row_too_large_holds_its_key_and_goes_in_order_once_it_is_released(
         assert shown.json()["waiting"]["rows"] == 4
         assert relay(group, "holds").code == 1
         assert relay(group, "status", "--sample", "0").code == 1
+        checks = packhorse("doctor", "--json", **group.environment).json()["checks"]
+        (found,) = [each for each in checks if each["check"] == "holds"]
+        assert (found["verdict"], f"person: {view.id};" in found["found"]) == ("failed", True)
         where = packhorse("status", behind[0], **group.environment).out
         assert f"held by the relay, hold {view.id}: too_large" in where
 
@@ -188,10 +193,27 @@ def test_a_release_keeps_its_rate_and_others_flow_meanwhile(
     assert ids_on(stack, narrow, b"k") == ids
 
 
+@pytest.fixture
+def as_operator(database: str, topic_prefix: str) -> Iterator[str]:
+    """Provide the database's URL for a role with the printed rights of people and no others."""
+    grants = packhorse(
+        "migrate", "sql", "--grants", f"operator={topic_prefix}", PACKHORSE_DATABASE_URL=database
+    ).out
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {topic_prefix} LOGIN")
+        try:
+            for statement in grants.split(";"):
+                if statement.strip().startswith("GRANT"):
+                    connection.execute(statement.encode())
+            yield f"postgresql://{topic_prefix}@{database.rpartition('@')[2]}"
+        finally:
+            connection.execute(f"DROP OWNED BY {topic_prefix}; DROP ROLE {topic_prefix}")
+
+
 def test_of_two_people_one_orders_and_the_other_is_told(
-    group: Relays, database: str, stack: Endpoints, narrow: str
+    group: Relays, database: str, stack: Endpoints, narrow: str, as_operator: str
 ) -> None:
-    """Fails when an order is written without looking again under the lock."""
+    """Fails when an order is written without looking again under the lock, or needs more than the printed rights."""
     process = group.start()
     with psycopg.connect(database, autocommit=True) as connection:
         insert(connection, "k", payload=LARGE)
@@ -200,7 +222,7 @@ def test_of_two_people_one_orders_and_the_other_is_told(
         said: list[str] = []
 
         def order() -> None:
-            with PostgresOrders(database, "packhorse") as orders:
+            with PostgresOrders(as_operator, "packhorse") as orders:
                 try:
                     orders.release([view], actor="somebody", why=None)
                 except OwnershipLost as lost:
@@ -217,6 +239,10 @@ def test_of_two_people_one_orders_and_the_other_is_told(
             "SELECT (SELECT count(*) FROM packhorse.audit), (SELECT orders FROM packhorse.relay)"
         )
         assert count.fetchone() == (1, 1)
+        with PostgresOrders(as_operator, "packhorse") as orders:
+            found = orders.found(Wanted(aggregatetype="orders", first=1))
+            assert orders.waiting(view).rows == 1
+            assert orders.republish(found, actor="somebody", why=None) != [view.id]
         widen(stack, narrow)
         group.start()
         none_held(database)
@@ -277,3 +303,19 @@ def test_a_bounded_range_goes_again_and_nothing_else(
         none_held(database)
         empty = relay(group, "republish", "--aggregatetype", "nothing", "--from", "1", "--yes")
         assert "no row of nothing lies in the range" in empty.err
+
+
+def test_a_range_goes_again_while_writers_are_busy_and_the_two_meet(
+    group: Relays, database: str, stack: Endpoints, topic: str
+) -> None:
+    """Fails when a release never catches up with busy writers, or a row in hand is passed over when the hold begins."""
+    writer = Writer(database)
+    writer.prepare()
+    group.start()
+    with writer.running():
+        wait_for(stack.kafka_bootstrap, topic, 200)
+        said = relay(group, "republish", "--aggregatetype", "orders", "--from", "1", "--yes", "--wait", "30")
+        assert said.code == 0, said
+    found = wait_for(stack.kafka_bootstrap, topic, writer.count)
+    assert first_arrivals(found) == writer.committed
+    assert len(found) >= writer.count + 200, "the range went again"
