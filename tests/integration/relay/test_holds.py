@@ -67,7 +67,9 @@ def test_a_row_too_large_holds_its_key_and_goes_in_order_once_it_is_released(
         assert arrived == {first, *others}
         assert (view.hold.fault.id, view.waits_for_a_person) == (bad, True)
         shown = relay(group, "hold", "show", view.id, "--json")
-        assert shown.json()["waiting"]["rows"] == 4
+        waiting = shown.json()["waiting"]
+        assert waiting["rows"] == 4
+        assert [row["message_id"] for row in waiting["first"]] == [bad, *behind]
         assert relay(group, "holds").code == 1
         assert relay(group, "status", "--sample", "0").code == 1
         checks = packhorse("doctor", "--json", **group.environment).json()["checks"]

@@ -127,8 +127,11 @@ def test_a_row_is_given_up_from_the_narrowest_hold() -> None:
 
 def test_what_waits_in_a_narrower_hold_is_not_counted_twice() -> None:
     groups = [("a-secret-key", None, 3, NOON), ("b", None, 2, NOON), (None, "row-9", 1, None)]
-    wide = waiting_of(view(hold(TOPIC)), Screen([hold(TOPIC), hold()]), groups, scanned=6)
+    first = [("row-1", 4, "a-secret-key"), *((f"row-{n}", n, "b") for n in range(5, 20))]
+    wide = waiting_of(view(hold(TOPIC)), Screen([hold(TOPIC), hold()]), groups, first, scanned=6)
     assert (wide.rows, wide.oldest, wide.whole) == (3, NOON, True)
+    assert [id_ for id_, _ in wide.first] == ["row-5", "row-6", "row-7", "row-8", "row-9"]
+    assert "a-secret-key" not in f"{wide.lines()}{wide.as_dict()}"
     narrow = waiting_of(view(), Screen([hold(TOPIC), hold()]), groups, scanned=SCANNED)
     assert (narrow.rows, narrow.whole) == (3, False)
     assert "there may be more" in str(narrow)

@@ -81,7 +81,7 @@ def show(
         return
     lines = view.lines()
     if waiting is not None:
-        lines.insert(-1, ("waiting", str(waiting)))
+        lines[-1:-1] = waiting.lines()
     options.tell(lines)
 
 

@@ -10,6 +10,8 @@ from packhorse.relay.holds import Hold, Scope, Screen
 
 SCANNED = 100_000
 """Outbox rows that are looked through for one count of what waits."""
+SHOWN = 5
+"""Rows of a hold that are named, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +119,13 @@ class Waiting:
     Attributes:
         rows: So many were counted.
         oldest: When the oldest of them was written.
+        first: id and seq of the first of them, at most SHOWN.
         whole: All were looked at; False: the look ended after SCANNED rows of the outbox.
     """
 
     rows: int
     oldest: datetime | None
+    first: tuple[tuple[str, int], ...] = ()
     whole: bool
 
     def __str__(self) -> str:
@@ -136,7 +140,12 @@ class Waiting:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for programs."""
-        return {"rows": self.rows, "oldest": iso(self.oldest), "whole": self.whole}
+        first = [{"message_id": id_, "seq": seq} for id_, seq in self.first]
+        return {"rows": self.rows, "oldest": iso(self.oldest), "first": first, "whole": self.whole}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return it for people: how many, and the first of them."""
+        return [("waiting", str(self)), *(("", f"{id_}, seq {seq}") for id_, seq in self.first)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,21 +171,24 @@ class OutboxRow:
 
 
 def waiting_of(
-    view: HoldView,
-    screen: Screen,
-    groups: Iterable[tuple[str | None, str | None, int, datetime | None]],
-    *,
-    scanned: int,
-) -> Waiting:
-    """Return what waits in *view*, given groups of key, id of a row without key, count and time of the oldest."""
+    view: HoldView, screen: Screen, groups: Iterable[tuple[str | None, str | None, int, datetime | None]],
+    first: Iterable[tuple[str, int, str | None]] = (), *, scanned: int,
+) -> Waiting:  # fmt: skip
+    """
+    Return what waits in *view* and in no narrower hold, after *scanned* rows of the outbox were looked through.
+
+    *groups* are key, id of a row without key, count, and time of the oldest; *first* are id, seq and key of the first rows.
+    """
     scope = view.scope
-    own = [
-        (count, oldest)
-        for key, id_, count, oldest in groups
-        if screen.holder((0, scope.aggregatetype, key, None, 0, id_)) == scope
-    ]
+
+    def holds(key: str | None, id_: str | None) -> bool:
+        return screen.holder((0, scope.aggregatetype, key, None, 0, id_)) == scope
+
+    own = [(count, oldest) for key, id_, count, oldest in groups if holds(key, id_)]
+    named = [(id_, seq) for id_, seq, key in first if holds(key, id_)]
     return Waiting(
-        rows=sum(count for count, _ in own), oldest=min((oldest for _, oldest in own if oldest is not None), default=None), whole=scanned < SCANNED
+        rows=sum(count for count, _ in own), oldest=min((oldest for _, oldest in own if oldest is not None), default=None),
+        first=tuple(named[:SHOWN]), whole=scanned < SCANNED,
     )  # fmt: skip
 
 

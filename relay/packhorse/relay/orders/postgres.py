@@ -72,18 +72,19 @@ class PostgresOrders:
             return chosen(self._views(all=True, ids=list(ids)), ids)
 
     def waiting(self, view: HoldView) -> Waiting:
-        """Count what waits in *view*, up to a bound."""
+        """Count what waits in *view*, up to a bound, and name the first rows of it."""
         at, scope, hold = view.hold.position, view.scope, view.hold
+        values: dict[str, object] = {
+            "shard": view.shard, "horizon": at.horizon, "target": at.target, "progress": at.progress, "until": hold.until,
+            "resume": None if hold.resume is None else hold.resume.horizon, "type": scope.aggregatetype, "key": scope.aggregateid,
+            "id": scope.message_id if scope.kind is Kind.ROW else None,
+        }  # fmt: skip
         with self._translated():
             screen = self._screen(view.shard)
-            rows = self._rows(
-                sql.WAITING, shard=view.shard, horizon=at.horizon, target=at.target, progress=at.progress, until=hold.until,
-                resume=None if hold.resume is None else hold.resume.horizon, type=scope.aggregatetype, key=scope.aggregateid,
-                id=scope.message_id if scope.kind is Kind.ROW else None,
-            )  # fmt: skip
+            rows, first = self._rows(sql.WAITING, **values), self._rows(sql.FIRST, **values)
         scanned = next(row[4] for row in rows if row[4] is not None)
         groups = [(key, id_, count, oldest) for key, id_, count, oldest, last in rows if last is None]
-        return waiting_of(view, screen, groups, scanned=scanned)
+        return waiting_of(view, screen, groups, first, scanned=scanned)
 
     def row(self, view: HoldView, row_id: str) -> OutboxRow:
         """
@@ -169,7 +170,7 @@ class PostgresOrders:
         open_ = self._rows(sql.OPEN_OF, shard=stretch.shard, type=wanted.aggregatetype)
         now = replace(stretch, open_holds=tuple(id_ for id_, *_ in open_), owner="a relay" if owned else None)
         checked(Found(wanted=wanted, stretches=(now,), oldest=None))
-        again = {"until": stretch.until, "rate": wanted.rate}
+        again = {"until": stretch.until, "rate": wanted.rate, "reason": reason_of(stretch, actor)}
         if open_:
             self._execute(sql.FENCE, {"shard": stretch.shard})
         for id_, _, at in open_:
@@ -177,7 +178,7 @@ class PostgresOrders:
         if topic := [int(id_) for id_, scope, _ in open_ if scope == "topic"]:
             return topic[0]
         made = self._rows(
-            sql.REPUBLISH, shard=stretch.shard, type=wanted.aggregatetype, reason=reason_of(stretch, actor),
+            sql.REPUBLISH, shard=stretch.shard, type=wanted.aggregatetype,
             begin=f"{stretch.xid}:{stretch.xid}:", horizon=horizon, first=stretch.first, **again,
         )  # fmt: skip
         return int(made[0][0])

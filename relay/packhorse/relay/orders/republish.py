@@ -156,7 +156,9 @@ class Found:
             return "the outbox is empty: nothing of the range is left to send"
         seq, moment = self.oldest
         if (first < seq) if isinstance(first, int) else (moment is not None and first < moment):
-            return f"the outbox begins at seq {seq}, of {at(moment)}: what retention removed before that can't be sent again"
+            return (
+                f"the outbox begins at seq {seq}, of {at(moment)}: what was before that can't be sent again"
+            )
         return None
 
     def obstacles(self) -> list[str]:

@@ -3,6 +3,7 @@ Every statement of people's orders to the relay. `{schema}` is the database sche
 
 An order locks the shard's row of relay first, then its holds: as a save of the relay does, so that neither waits for the other in a ring.
 """
+# ruff: noqa: S608 only constants of this module are put together here, and checked identifiers and numbers in the adapter
 
 LIMITS = """
 SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true), session_user::text
@@ -25,9 +26,7 @@ SHARDS = """
 SELECT count(*) FROM "{schema}".relay
 """
 
-WAITING = """
-SELECT o.aggregateid, CASE WHEN o.aggregateid IS NULL THEN o.id::text END, count(*),
-    min(o.created_at) FILTER (WHERE isfinite(o.created_at)) AT TIME ZONE 'UTC', NULL::bigint
+_BEHIND = """
   FROM (
     SELECT s.* FROM (
         (SELECT o.xid, o.seq, o.id, o.aggregatetype, o.aggregateid, o.created_at FROM "{schema}".outbox AS o
@@ -44,12 +43,26 @@ SELECT o.aggregateid, CASE WHEN o.aggregateid IS NULL THEN o.id::text END, count
    AND (%(until)s::bigint IS NULL OR o.seq <= %(until)s::bigint
         OR NOT pg_visible_in_snapshot(o.xid, %(resume)s::pg_snapshot)){mine}
    AND NOT EXISTS (SELECT FROM "{schema}".relay_discard AS d WHERE d.message_id = o.id)
- GROUP BY 1, 2
+"""
+"""
+Rows behind a hold's position, of its topic and, where it has one, its key or id; among the next rows of the outbox. Which partition they
+belong to is not known here.
+"""
+
+WAITING = f"""
+SELECT o.aggregateid, CASE WHEN o.aggregateid IS NULL THEN o.id::text END, count(*),
+    min(o.created_at) FILTER (WHERE isfinite(o.created_at)) AT TIME ZONE 'UTC', NULL::bigint
+{_BEHIND} GROUP BY 1, 2
 UNION ALL
 SELECT NULL, NULL, 0, NULL, (SELECT count(*) FROM (
-    SELECT FROM "{schema}".outbox AS o WHERE (o.xid, o.seq) >= (pg_snapshot_xmax(%(horizon)s::pg_snapshot), 0::bigint) LIMIT {scanned}) AS c)
+    SELECT FROM "{{schema}}".outbox AS o WHERE (o.xid, o.seq) >= (pg_snapshot_xmax(%(horizon)s::pg_snapshot), 0::bigint) LIMIT {{scanned}}) AS c)
 """
 """Rows behind a hold's position by key, among the next rows of the outbox; the last row says how many those were."""
+
+FIRST = f"""
+SELECT o.id::text, o.seq, o.aggregateid{_BEHIND} ORDER BY o.seq LIMIT 200
+"""
+"""The first of them."""
 
 ROW = """
 SELECT o.id::text, o.seq, o.aggregatetype, o.aggregateid, o.type,
@@ -158,6 +171,7 @@ UPDATE "{schema}".relay_hold AS h SET horizon = %(begin)s::pg_snapshot, target =
     resume_progress = CASE WHEN %(until)s::bigint IS NULL THEN 0 WHEN h.resume_horizon IS NULL THEN h.progress ELSE h.resume_progress END,
     until = CASE WHEN %(until)s::bigint IS NOT NULL THEN greatest(h.until, %(until)s::bigint) END,
     state = CASE WHEN h.scope = 'topic' THEN 'held' ELSE h.state END, changed_at = clock_timestamp(),
+    reason = CASE WHEN h.code = 'republish' THEN %(reason)s ELSE h.reason END,
     asked = CASE WHEN h.scope = 'topic' THEN 'release' ELSE h.asked END,
     asked_at = CASE WHEN h.scope = 'topic' THEN clock_timestamp() ELSE h.asked_at END,
     rate = CASE WHEN h.scope = 'topic' THEN %(rate)s::int ELSE h.rate END
