@@ -12,7 +12,7 @@ from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.relay.model import Row
 from packhorse.relay.postgres.cdc_setup import CdcSetup
 from packhorse.relay.postgres.stream import PostgresStream
-from packhorse.relay.stream import StreamBatch
+from packhorse.relay.stream import Slot, StreamBatch, StreamUnavailable
 
 DROP = """
 SELECT pg_terminate_backend(s.active_pid, 5000) FROM pg_replication_slots AS s
@@ -49,12 +49,23 @@ class Streams:
 
 
 def start(stream: PostgresStream, url: str) -> None:
-    """Make the slot if need be, and stream what no current snapshot sees."""
-    slot = stream.prepare()
+    """Make the slot if need be, and stream what no current snapshot sees; a slot waits for whoever writes to the server."""
+    slot = eventually(lambda: prepared(stream), what="the slot stands", timeout=30)
+    assert slot is not None
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
     assert row is not None
     stream.start(row[0], slot.at)
+
+
+def prepared(stream: PostgresStream) -> Slot | None:
+    """Return the slot; None when it could not be made in time."""
+    try:
+        return stream.prepare()
+    except StreamUnavailable as error:
+        if "could not be made" not in str(error):
+            raise
+        return None
 
 
 @contextmanager
