@@ -131,11 +131,13 @@ class Failed:
             together, or the topic of all of them; None when neither is to blame.
         reason: What the client says.
         silent: Partitions of which nothing was confirmed while rows of others were; filled by `renew`.
+        fenced: Another relay has taken the name that this one sends under: it owns the shard by now, whatever the lease says.
     """
 
     fault: Fault | None
     reason: str
     silent: Sequence[Fault] = ()
+    fenced: bool = False
 
 
 class Broker(Protocol):

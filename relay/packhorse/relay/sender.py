@@ -9,7 +9,7 @@ from packhorse.core.telemetry import Telemetry
 from packhorse.relay import commands as c
 from packhorse.relay import events as e
 from packhorse.relay.model import Row
-from packhorse.relay.ports import Broker, Handed, Probe
+from packhorse.relay.ports import Broker, Failed, Handed, Probe
 from packhorse.relay.tracing import sending
 
 _log = logs.logger("relay")
@@ -41,7 +41,7 @@ class Sender:
             handed, away = self._hand_over(rows)
         self._probe.reached("sent")
         if (failed := self._broker.failed()) is not None:
-            return e.Refused(None, failed.reason, broken=True, sent=handed.count)
+            return self._after(failed, sent=handed.count)
         if handed.fault is not None:
             return e.Refused(handed.fault, handed.fault.reason, broken=False, sent=handed.count)
         if away is not None:
@@ -65,7 +65,7 @@ class Sender:
     def _confirm(self, command: c.Confirm) -> e.Event:
         confirmed = self._broker.confirmed(command.patience)
         if (failed := self._broker.failed()) is not None:
-            return e.Refused(None, failed.reason, broken=True)
+            return self._after(failed)
         if not confirmed:
             return e.Unconfirmed()
         self._probe.reached("confirmed")
@@ -87,3 +87,11 @@ class Sender:
             return e.ScopeProbed(command.scope, self._broker.probe(command.scope))
         except BrokerUnavailable as error:
             return e.ScopeProbed(command.scope, str(error))
+
+    def _after(self, failed: Failed, *, sent: int = 0) -> e.Event:
+        """Return what a failure means: the end of owning the shard when another relay has taken over, else a client beyond use."""
+        if failed.fenced:
+            _log.warning("the broker fenced this relay", reason=failed.reason)
+            self._broker.renew(0.0)
+            return e.OwnerChanged()
+        return e.Refused(None, failed.reason, broken=True, sent=sent)

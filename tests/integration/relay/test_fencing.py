@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.relay import Relays, insert, relays, row
+from tests.support.relay import Relays, Writer, insert, relays, row
 from tests.support.stack import PrivateBroker
-from tests.support.topics import make_topic, records, wait_for
+from tests.support.topics import first_arrivals, make_topic, records, wait_for
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
@@ -71,6 +71,39 @@ def test_what_a_frozen_relay_had_on_the_wire_comes_after_its_successor_s_rows_on
 
 
 @pytest.mark.case("R-12")
+@pytest.mark.case("R-13")
+def test_an_owner_that_the_broker_fenced_does_not_fence_its_successor(
+    group: Relays, database: str, stack: Endpoints, topic: str
+) -> None:
+    """
+    Fails when a fenced relay makes its client anew and goes on, because its lease runs by its own clock: the two fence each other.
+
+    Somebody ends the lease in the table, so that the first relay believes in it for a minute still.
+    """
+    writer = Writer(database)
+    writer.prepare()
+    with writer.running(threads=1):
+        first = group.start(lease=60, fenced=True)
+        wait_for(stack.kafka_bootstrap, topic, 10)
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute(
+                "UPDATE packhorse.relay SET lease_until = clock_timestamp() - interval '1 second'"
+            )
+        second = group.start(lease=60, fenced=True)
+        second.wait_for("this process owns the shard")
+        first.wait_for("no longer owns the shard")
+        before = writer.count
+        eventually(lambda: writer.count > before + 20, what="the applications go on")
+    found = wait_for(stack.kafka_bootstrap, topic, writer.count)
+    eventually(lambda: read_status(database, "packhorse").lag_rows == 0, what="every row is published")
+    assert first_arrivals(found) == writer.committed
+    last = {record.key: record.id for record in found}
+    assert last == {key: ids[-1] for key, ids in writer.committed.items()}
+    assert not second.said("fenced this relay")
+    assert read_status(database, "packhorse").epoch == 2
+
+
+@pytest.mark.case("R-12")
 def test_a_client_whose_name_another_one_took_confirms_nothing_more(
     stack: Endpoints, topic_prefix: str
 ) -> None:
@@ -99,6 +132,7 @@ def test_a_client_whose_name_another_one_took_confirms_nothing_more(
         failed = eventually(lambda: owner.confirmed(0.1) or owner.failed(), what="the owner is told")
         assert isinstance(failed, Failed)
         assert failed.fault is None
+        assert failed.fenced
         assert "another relay has taken over" in failed.reason
         successor.send(rows[4:])
         eventually(lambda: successor.confirmed(0.1), what="row 4 is committed")

@@ -60,6 +60,7 @@ class KafkaBroker:
         self._handed_bytes = 0
         self._reports: Chain | None = None
         self._fatal: str | None = None
+        self._fenced = False
         self._topics = Topics({k: v for k, v in properties.items() if k not in {*OURS, *DEFAULTS}})
         largest = int(self._properties.get("message.max.bytes", BATCH_BYTES))
         self._gate = Gate(self._topics, namespace=namespace, largest=largest)
@@ -161,12 +162,14 @@ class KafkaBroker:
             cause = cause.__cause__
         text = cause.args[0].str() if isinstance(cause, KafkaException) else str(error)
         if isinstance(cause, KafkaException) and cause.args[0].name() in _FENCED:
-            text = f"{self._why_fenced()}: {text}"
+            text = f"{self._why_refused()}: {text}"
         self._fatal = self._fatal or text
 
-    def _why_fenced(self) -> str:
+    def _why_refused(self) -> str:
+        """Say, and remember, why the broker refuses this client's transaction."""
         if self._transactions is not None and self._transactions.outlived():
             return "the transaction took longer than the broker lets it; its rows go again"
+        self._fenced = True
         return "another relay has taken over"
 
     def confirmed(self, patience: float) -> bool:
@@ -187,7 +190,7 @@ class KafkaBroker:
         if self._transactions is None:
             return True
         if self._transactions.outlived():
-            self._fatal = self._why_fenced()
+            self._fatal = self._why_refused()
             return False
         return self._transactions.commit(patience)
 
@@ -202,11 +205,12 @@ class KafkaBroker:
 
     def _judged(self, reports: Sequence[Report]) -> Failed:
         fault = blamed(reports, self._handed, namespace=self._namespace)
-        return Failed(fault, self._said(reports) if fault is None else fault.reason)
+        reason = self._said(reports) if fault is None else fault.reason
+        return Failed(fault, reason, fenced=self._fenced)
 
     def _said(self, reports: Sequence[Report]) -> str:
         if self._fatal is None and any(report.name in _FENCED for report in reports):
-            return self._why_fenced()
+            return self._why_refused()
         others = [report.said for report in reports if report.name not in DROPPED]
         return self._fatal or (others[-1] if others else "the client dropped rows")
 
@@ -279,7 +283,7 @@ class KafkaBroker:
 
     def _begin_anew(self) -> None:
         self.close()
-        self._reports, self._fatal = None, None
+        self._reports, self._fatal, self._fenced = None, None, False
         self._halted = False
         self._make()
 
