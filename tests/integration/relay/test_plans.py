@@ -8,6 +8,7 @@ import pytest
 from tests.support.pgbouncer import Pooler
 from tests.support.relay import insert
 
+from packhorse.relay.commands import Save
 from packhorse.relay.model import Position
 from packhorse.relay.postgres.outbox import PostgresOutbox
 
@@ -29,7 +30,7 @@ class Reads:
         self.connection = psycopg.connect(database, autocommit=True)
         owned = self.outbox.own(TOKEN, "plans", 600.0)
         assert owned is not None
-        self.position = owned.position
+        self.position = self.saved = owned.position
 
     def blocks(self) -> int:
         row = self.connection.execute(
@@ -146,3 +147,26 @@ def test_a_large_cycle_begins_behind_the_history(reads: Reads, database: str) ->
     assert reads.outbox._cycle is not None
     assert reads.outbox._cycle.low > low
     assert reads.position == Position(horizon=reads.position.horizon)
+
+
+@pytest.mark.case("R-18")
+def test_somebody_s_old_snapshot_slows_no_poll_and_no_row_is_dead(reads: Reads, database: str) -> None:
+    """Fails when published rows are marked, moved or deleted: each leaves a dead row that the snapshot keeps."""
+    table = "SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE relname LIKE 'outbox%'"
+    with psycopg.connect(database) as old, psycopg.connect(database) as writer:
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT pg_current_snapshot()")
+        blocks: list[int] = []
+        for _ in range(60):
+            for _ in range(3):
+                insert(writer, "k")
+                writer.commit()
+            rows, touched = reads.of_cycle()
+            assert rows == 3
+            assert reads.outbox.save(TOKEN, Save(reads.saved, reads.position, rows))
+            reads.saved = reads.position
+            blocks.append(touched)
+        assert sorted(blocks[-20:])[10] <= sorted(blocks[:20])[10] + 20
+        reads.connection.execute("SELECT pg_stat_force_next_flush()")
+        assert reads.connection.execute(table).fetchone() == (0,)
+        assert old.execute("SELECT count(*) FROM packhorse.outbox").fetchone() is not None
