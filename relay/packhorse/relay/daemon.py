@@ -8,6 +8,7 @@ from types import FrameType
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
+from packhorse.relay.allocator import keep_freed_memory
 from packhorse.relay.compose import Composed, check_ready
 from packhorse.relay.crew.crew import Crew
 from packhorse.relay.crew.postgres import PostgresRoster
@@ -29,6 +30,7 @@ def run(settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: 
         NotReady, SettingsError, DatabaseUnavailable: As `Composed`, before anything is sent.
     """
     logs.set_up(secrets=settings.secrets())
+    keep_freed_memory()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     url, schema = settings.database_url.get_secret_value(), settings.database_schema
