@@ -155,12 +155,13 @@ def test_a_slot_that_is_taken_away_is_made_anew_and_no_row_is_missed(
 
 
 @pytest.mark.case("C-04")
+@pytest.mark.case("C-08")
 def test_writers_see_no_seam_from_polling_to_streaming_and_back(
     cdc: Relays, writer: Writer, database: str, stack: Endpoints, topic: str
 ) -> None:
     """
     Fails when the stream begins without a fence, a snapshot becomes the horizon before all up to its position is
-    confirmed, or polling goes on from anything but the horizon.
+    confirmed, or polling goes on from anything but the horizon. The slot that a change of mode leaves is named.
     """
     seams, late = 3, []
     with (
@@ -180,7 +181,7 @@ def test_writers_see_no_seam_from_polling_to_streaming_and_back(
             slow.commit()
         streaming(database)
         assert relay.stop() == 0
-        cdc.start(mode="polling")
+        cdc.start(mode="polling").wait_for("nobody reads a replication slot of ours")
     found = wait_for(stack.kafka_bootstrap, topic, writer.count + len(late))
     assert first_arrivals(found) == {**writer.committed, b"late": late}
     assert len(found) - writer.count < 2_000 * seams, "repeats are bounded by what came since the last save"
