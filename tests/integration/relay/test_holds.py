@@ -1,5 +1,6 @@
 """What can't go is held, everything else flows; orders of people are carried out once and in order."""
 
+import signal
 import threading
 from collections.abc import Iterator
 from random import Random
@@ -316,8 +317,32 @@ def test_a_range_goes_again_while_writers_are_busy_and_the_two_meet(
     group.start()
     with writer.running():
         wait_for(stack.kafka_bootstrap, topic, 200)
-        said = relay(group, "republish", "--aggregatetype", "orders", "--from", "1", "--yes", "--wait", "30")
+        since = ["--aggregatetype", "orders", "--from", "2020-01-01T00:00:00Z"]
+        said = relay(group, "republish", *since, "--yes", "--wait", "30")
         assert said.code == 0, said
     found = wait_for(stack.kafka_bootstrap, topic, writer.count)
     assert first_arrivals(found) == writer.committed
     assert len(found) >= writer.count + 200, "the range went again"
+
+
+def test_an_owner_that_was_frozen_does_not_write_back_holds_that_were_set_back_meanwhile(
+    group: Relays, database: str, stack: Endpoints, narrow: str
+) -> None:
+    """Fails when the order leaves the token in the table: whoever wakes renews the lease and goes on from its memory of the hold."""
+    process = group.start()
+    with psycopg.connect(database, autocommit=True) as connection:
+        first = insert(connection, "k")
+        wait_for(stack.kafka_bootstrap, narrow, 1)
+        bad = insert(connection, "k", payload=LARGE)
+        (view,) = held(database, "too_large")
+        process.send(signal.SIGSTOP)
+        eventually(lambda: read_status(database, "packhorse").owner is None, what="the lease is over")
+        again = relay(group, "republish", "--aggregatetype", "orders", "--from", "1", "--yes")
+        assert again.code == 0, again
+        process.send(signal.SIGCONT)
+        held(database, "too_large")
+        widen(stack, narrow)
+        done = relay(group, "hold", "release", view.id, "--yes", "--wait", "20")
+        assert done.code == 0, done
+    arrived = [record.id for record in records(stack.kafka_bootstrap, narrow) if record.key == b"k"]
+    assert arrived == [first, first, bad]

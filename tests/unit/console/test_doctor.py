@@ -145,6 +145,11 @@ def test_a_relay_is_judged(given: dict[str, Any], check: str, verdict: Verdict) 
     assert verdicts(judge_relay(relay(**given)))[check] is verdict
 
 
+def test_the_doctor_names_what_is_held() -> None:
+    (found,) = [each for each in judge_relay(relay(heal=1, what=["missing orders"])) if each.check == "holds"]
+    assert "(missing orders)" in found.found
+
+
 def test_a_missing_row_of_the_relay_fails() -> None:
     assert verdicts(judge_relay(None)) == {"relay": Verdict.FAILED}
 

@@ -31,6 +31,7 @@ class Relay:
         heal: Open holds that the relay ends by itself, or that are on their way.
         people: Ids of those that wait for a person.
         oldest_hold: Age of the oldest open hold.
+        what: Codes and aggregate types of open holds, each pair once, some of them.
     """
 
     shard: int = 0
@@ -49,6 +50,7 @@ class Relay:
     heal: int = 0
     people: Sequence[int] = ()
     oldest_hold: timedelta | None = None
+    what: Sequence[str] = ()
 
     def name(self, check: str) -> str:
         """Return the name of a check, with the shard where there are several."""
@@ -130,7 +132,7 @@ def _owner(relay: Relay) -> Finding:
 
 def _holds(relay: Relay) -> Finding:
     check = relay.name("holds")
-    since = f"the oldest since {span(relay.oldest_hold)}"
+    since = f"the oldest for {span(relay.oldest_hold)} ({', '.join(relay.what[:SHOWN])}{', …' if len(relay.what) > SHOWN else ''})"
     if relay.people:
         ids = ", ".join(map(str, relay.people[:SHOWN])) + (", …" if len(relay.people) > SHOWN else "")
         return failed(

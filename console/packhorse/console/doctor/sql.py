@@ -36,13 +36,15 @@ RELAY = f"""
 SELECT r.shard::int, n.shards::int, r.epoch, r.owner, coalesce(r.token IS NOT NULL AND r.lease_until > clock_timestamp(), false) AS owned,
        clock_timestamp() - r.lease_until AS lease_age, r.trouble, r.trouble_since,
        w.waiting IS NOT NULL AS waiting, clock_timestamp() - w.waiting AS oldest,
-       r.mode, r.mode_cause, clock_timestamp() - r.mode_since AS mode_age, h.heal::int, h.people, h.oldest_hold
+       r.mode, r.mode_cause, clock_timestamp() - r.mode_since AS mode_age, h.heal::int, h.people, h.oldest_hold, h.what
 FROM {{schema}}.relay AS r CROSS JOIN (SELECT count(*) AS shards FROM {{schema}}.relay) AS n
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE h.heals OR h.state <> 'held' OR h.asked IS NOT NULL) AS heal,
            ARRAY(SELECT p.id FROM {{schema}}.relay_hold AS p WHERE p.shard = r.shard AND p.state = 'held' AND p.asked IS NULL
                  AND NOT p.heals ORDER BY p.id LIMIT 1000) AS people,
-           clock_timestamp() - min(h.made_at) AS oldest_hold
+           clock_timestamp() - min(h.made_at) AS oldest_hold,
+           ARRAY(SELECT DISTINCT p.code || ' ' || p.aggregatetype FROM {{schema}}.relay_hold AS p
+                  WHERE p.shard = r.shard AND p.state <> 'ended' ORDER BY 1 LIMIT 6) AS what
     FROM {{schema}}.relay_hold AS h WHERE h.shard = r.shard AND h.state <> 'ended') AS h
 LEFT JOIN LATERAL (
     SELECT min(open.created_at) AT TIME ZONE 'UTC' AS waiting FROM (
