@@ -112,7 +112,7 @@ def test_what_is_not_granted_is_refused(purpose: str, roles: Roles) -> None:
         "writer": ("SELECT FROM packhorse.outbox", "UPDATE packhorse.relay SET epoch = 1"),
         "operator": (
             "INSERT INTO packhorse.outbox DEFAULT VALUES",
-            "DELETE FROM packhorse.relay_discard",
+            "UPDATE packhorse.relay SET horizon = '1:1:'",
         ),
     }
     with psycopg.connect(roles.url(purpose), autocommit=True) as connection:
