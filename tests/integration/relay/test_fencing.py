@@ -76,7 +76,8 @@ def test_an_owner_that_the_broker_fenced_does_not_fence_its_successor(
     group: Relays, database: str, stack: Endpoints, topic: str
 ) -> None:
     """
-    Fails when a fenced relay makes its client anew and goes on, because its lease runs by its own clock: the two fence each other.
+    Fails when a fenced relay makes its client anew and goes on, because its lease runs by its own clock: the two would fence each
+    other. The end at the broker's word, the record of trouble and the save each hold it alone.
 
     Somebody ends the lease in the table, so that the first relay believes in it for a minute still.
     """
