@@ -125,7 +125,7 @@ class Policy:
     drain_share: float = 0.1
     flush_patience: float = 0.01
     flush_poll: float = 0.001
-    standby_poll: float = 1.0
+    standby_poll: float = 0.25
     confirm_slice: float = 0.1
     silence: float = 5.0
     broker_look: float = 2.0
