@@ -339,6 +339,7 @@ def test_an_owner_that_was_frozen_does_not_write_back_holds_that_were_set_back_m
         eventually(lambda: read_status(database, "packhorse").owner is None, what="the lease is over")
         again = relay(group, "republish", "--aggregatetype", "orders", "--from", "1", "--yes")
         assert again.code == 0, again
+        assert connection.execute("SELECT token FROM packhorse.relay").fetchone() == (None,)
         process.send(signal.SIGCONT)
         held(database, "too_large")
         widen(stack, narrow)
