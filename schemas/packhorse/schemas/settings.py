@@ -98,9 +98,10 @@ class PartSettings(BaseSettings):
             value = getattr(self, field)
             inner = value if isinstance(value, Mapping) else {field: value}
             for name, item in inner.items():
-                found |= secrets_of(
-                    name, item.get_secret_value() if isinstance(item, SecretStr) else str(item)
-                )
+                if item is not None:
+                    found |= secrets_of(
+                        name, item.get_secret_value() if isinstance(item, SecretStr) else str(item)
+                    )
         return frozenset(found)
 
 

@@ -239,3 +239,9 @@ def test_the_parts_own_settings(tmp_path: Path) -> None:
     ):
         SchemasSettings.load(environ={"PACKHORSE_SCHEMAS_COMPATIBILITY": "none"}, file=file)
     assert RegisterSettings.load(environ=NEEDED, file=file).registry_url == "http://registry:8081"
+
+
+def test_the_secrets_are_those_that_were_given(tmp_path: Path) -> None:
+    """Fails when a secret that was not given counts as the text "None", which every log would then leave out."""
+    assert load(tmp_path=tmp_path).secrets() == frozenset()
+    assert load(tmp_path=tmp_path, PACKHORSE_SOME_TOKEN="t0ken").secrets() == {"t0ken"}
