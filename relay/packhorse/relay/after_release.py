@@ -89,7 +89,8 @@ def _fetched(state: State, event: e.HeldFetched, at: Moment) -> State:
     batch = _own(state, hold, event.batch)
     # near the end: the relay stands still until this is there too
     few = min(at.policy.release_rows - 1, _rate(hold, at) * MEET_WITH)
-    if not release.meeting and batch.complete and len(event.batch.rows) <= few:
+    near = release.leg.last and batch.complete
+    if near and not release.meeting and len(event.batch.rows) <= few:
         release = _meet(release, at)
     release = replace(release, batch=batch)
     state = replace(state, release=release, turn=False)

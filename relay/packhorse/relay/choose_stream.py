@@ -60,7 +60,8 @@ def close(state: State, *, policy: Policy) -> c.Command | None:
     if stream.mark is None:
         return c.MarkHorizon()
     if stream.rows:
-        return c.Send(stream.rows, ahead=None)
+        full = state.waiting and (state.full or state.fault is not None)
+        return c.Confirm(policy.confirm_slice) if full else c.Send(stream.rows, ahead=None)
     if stream.sent >= stream.mark[1]:
         return c.Confirm(policy.confirm_slice)
     return c.ReadStream(policy.confirm_slice, stream.confirmed, ask=True)

@@ -35,7 +35,13 @@ def held(state: State, fault: Fault) -> State:
 
 
 def rescreened(state: State) -> State:
-    """Leave out, of the rows in hand, those that are held by now."""
+    """
+    Leave out, of the rows in hand, those that are held by now.
+
+    A fault among them is forgotten: the relay may pass its row by at once, and a hold made for it later would begin behind it.
+    Where the row still goes, it is found again.
+    """
+    state = replace(state, fault=None)
     if (stream := state.stream) is not None and stream.rows:
         rows = state.screen.passed(stream.rows)
         state = replace(

@@ -200,10 +200,12 @@ class Leg:
     Attributes:
         start: Position with the target of the stretch.
         upto: Highest seq of the stretch; None: the whole target.
+        last: It ends at the relay's horizon or where the relay is; False: at an earlier target, and much may lie behind that.
     """
 
     start: Position
     upto: int | None = None
+    last: bool = True
 
     @property
     def end(self) -> Position:
@@ -228,7 +230,8 @@ def next_leg(hold: Position, relay: Position) -> Leg | None:
         return None
     if hold.target is not None:
         same = (hold.horizon, hold.target) == (relay.horizon, relay.target)
-        return Leg(start=hold, upto=relay.progress if same else None)
+        last = same or hold.target == relay.horizon
+        return Leg(start=hold, upto=relay.progress if same else None, last=last)
     if hold.horizon != relay.horizon:
         return Leg(start=Position(horizon=hold.horizon, target=relay.horizon))
     return Leg(start=Position(horizon=hold.horizon, target=relay.target), upto=relay.progress)

@@ -19,6 +19,7 @@ from packhorse.relay.commands import (
     Wait,
 )
 from packhorse.relay.events import (
+    Confirmed,
     Fetched,
     HeldConfirmed,
     HeldFetched,
@@ -26,6 +27,7 @@ from packhorse.relay.events import (
     HeldSent,
     HeldUnconfirmed,
     OrdersRead,
+    Refused,
     ReleaserRenewed,
     Renewed,
     Saved,
@@ -234,6 +236,33 @@ def test_while_they_meet_the_relay_stands_still_and_not_for_long() -> None:
         assert isinstance(walk.on(HeldUnconfirmed(), after=1 / 4), ConfirmHeld)
     walk.on(HeldUnconfirmed(), after=POLICY.meet_within)
     assert isinstance(walk.command, (Fetch, Save))
+
+
+def test_the_relay_does_not_stand_still_while_most_of_a_release_lies_ahead() -> None:
+    """Fails when the rest of the target that a hold was made in counts as its end: all rows would wait two seconds."""
+    walk = ordered(replace(HELD, position=Position(horizon="1:2:", target="1:4:", progress=2)))
+    leg = leg_of(walk)
+    walk.on(HeldFetched(batch(start=leg.start, target="1:4:")))
+    assert walk.state.release is not None
+    assert not walk.state.release.meeting
+    leg = leg_of(walk)
+    walk.on(HeldFetched(batch(3, start=leg.start, target=H1)))
+    assert walk.state.release is not None
+    assert walk.state.release.meeting
+
+
+def test_an_order_that_comes_while_a_fault_waits_loses_no_row() -> None:
+    """Fails when the fault outlives the rows in hand: its hold would begin behind its row."""
+    walk = Walk()
+    walk.owning(at=Position(horizon=H0))
+    walk.on(Fetched(batch(1, 2, start=Position(horizon=H0), target=H1)))
+    assert isinstance(walk.on(Refused(fault(2), "too large", broken=False, sent=1)), Confirm)
+    walk.on(Renewed(walk.now + 600, orders=1))
+    assert walk.command == ReadOrders()
+    again = Hold(fault=replace(MISSING, code="republish"), position=Position(horizon="1:1:"), releasing=True)
+    walk.on(OrdersRead((again,), False, 1))
+    walk.on(Confirmed())
+    assert [hold.scope for hold in walk.state.holds] == [TOPIC]
 
 
 @pytest.mark.parametrize(

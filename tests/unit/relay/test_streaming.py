@@ -40,6 +40,7 @@ from packhorse.relay.events import (
     StreamFailed,
     StreamStarted,
     StreamStopped,
+    Unconfirmed,
     Waited,
 )
 from packhorse.relay.holds import Fault, Hold, Kind, Scope
@@ -264,6 +265,17 @@ def test_a_clean_stop_saves_what_the_stream_brought_and_reads_no_further() -> No
     assert saved.new == Position(horizon="9:10:9")
     assert walk.on(Saved()) == StopStream()
     assert walk.on(StreamStopped()) == Release()
+
+
+@pytest.mark.parametrize("said", [Sent(0), Refused(fault(1), "too large", broken=False)])
+def test_a_clean_stop_waits_for_confirmations_where_the_client_takes_nothing(said: Sent | Refused) -> None:
+    """Fails when the rows are handed over again at once, and again, until the time for the stop is over."""
+    walk = streaming()
+    read(walk, 0, 1, received=120)
+    walk.on(Sent(1))
+    walk.on(StopAsked(), Marked("9:10:9", 130))
+    assert isinstance(walk.on(Unconfirmed()), Send)
+    assert isinstance(walk.on(said), Confirm)
 
 
 def test_a_slot_that_is_ready_after_a_stop_was_asked_for_is_left_alone() -> None:
