@@ -5,6 +5,7 @@ import sys
 import time
 
 from packhorse.core.clock import SYSTEM_CHANCE
+from packhorse.relay.allocator import keep_freed_memory
 from packhorse.relay.daemon import GC_THRESHOLD
 from packhorse.relay.postgres.outbox import PostgresOutbox
 from packhorse.relay.settings import RelaySettings
@@ -13,6 +14,7 @@ from packhorse.relay.settings import RelaySettings
 def main() -> None:
     rows = int(sys.argv[1])
     settings = RelaySettings.load({})
+    keep_freed_memory()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     outbox = PostgresOutbox(

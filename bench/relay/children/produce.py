@@ -10,6 +10,7 @@ import sys
 import psycopg
 from confluent_kafka import Producer
 
+from packhorse.relay.allocator import keep_freed_memory
 from packhorse.relay.compose import kafka_properties
 from packhorse.relay.daemon import GC_THRESHOLD
 from packhorse.relay.settings import RelaySettings
@@ -26,15 +27,17 @@ def main() -> None:
         (key, payload, [("id", id_), ("type", type_), ("schema-version", version), ("origin", origin)])
         for key, payload, id_, type_, version, origin in found
     ]
+    keep_freed_memory()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     producer = Producer(kafka_properties(settings))
+    produce = producer.produce
     topic, left = f"{settings.namespace}.bench", rows
     while left:
         for key, payload, headers in records[:left]:
             while True:
                 try:
-                    producer.produce(topic, payload, key, headers=headers)
+                    produce(topic, payload, key, -1, None, None, 0, headers)
                     break
                 except BufferError:
                     producer.poll(0.05)
