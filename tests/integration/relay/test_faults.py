@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.support.relay import row
+from tests.support.stack import PrivateBroker
 from tests.support.topics import make_topic, records, wait_for
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import merged
 from packhorse.local.settings import Endpoints
 from packhorse.relay.holds import Fault, Kind, Scope
-from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker
+from packhorse.relay.kafka import DEFAULTS, OURS, KafkaBroker, topics
 from packhorse.relay.model import ID, Row
 from packhorse.relay.ports import Handed
 
@@ -85,7 +87,13 @@ def test_a_row_that_the_client_does_not_take_is_named_and_those_before_and_behin
     handed = broker.send([first, broken, other])
     found = fault(handed)
     assert handed.count == 1
-    assert (found.id, found.seq, found.scope.kind, found.code, found.heals) == (broken[ID], 2, Kind.KEY, code, False)
+    assert (found.id, found.seq, found.scope.kind, found.code, found.heals) == (
+        broken[ID],
+        2,
+        Kind.KEY,
+        code,
+        False,
+    )
     assert said in found.reason
     assert broker.send([other]).count == 1
     confirmed(broker)
@@ -170,3 +178,27 @@ def test_the_client_s_own_limit_is_named_when_it_is_the_smaller_one(make: Make, 
     assert (
         "the client's message.max.bytes is 2000" in fault(broker.send([row(1, payload=b"x" * 2_000)])).reason
     )
+
+
+def test_rows_before_one_whose_topic_nobody_describes_count_as_handed_over(
+    private_kafka: PrivateBroker, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the broker's silence about a later row makes the caller forget those before it: they would go twice."""
+    monkeypatch.setattr(topics, "_ASK_WITHIN", 0.5)
+    make_topic(private_kafka.direct_bootstrap, f"{topic_prefix}.orders", partitions=1)
+    properties = merged(
+        DEFAULTS, OURS, bootstrap_servers=private_kafka.bootstrap, sasl_password=None, part="relay"
+    )
+    broker = KafkaBroker(properties, namespace=topic_prefix, clock=SYSTEM_CLOCK)
+    try:
+        broker.send([row(1)])
+        confirmed(broker)
+        private_kafka.proxy.freeze()
+        rows = [row(2), row(3, kind="later")]
+        assert broker.send(rows) == Handed(1)
+        with pytest.raises(BrokerUnavailable):
+            broker.send(rows[1:])
+        private_kafka.proxy.resume()
+        confirmed(broker)
+    finally:
+        broker.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from packhorse.core.clock import Clock
-from packhorse.core.errors import SettingsError
+from packhorse.core.errors import BrokerUnavailable, SettingsError
 from packhorse.core.kafka_properties import Property
 from packhorse.core.naming import topic_name
 from packhorse.relay import refusals
@@ -102,8 +102,8 @@ class KafkaBroker:
                 aggregatetype = row[AGGREGATETYPE]
                 topic, fits = sure.get(aggregatetype, ("", -1))
             if len(row[PAYLOAD] or b"") > fits:
-                passed = self._gate.passed(row)
-                if isinstance(passed, Fault):
+                passed = self._passed(row, first=not count)
+                if not isinstance(passed, str):
                     return Handed(count, passed)
                 if self._gate.smallest < self._batch:
                     return self._in_smaller_batches(rows) if not count else Handed(count)
@@ -123,9 +123,18 @@ class KafkaBroker:
         self._poll(0)
         return Handed(len(rows))
 
+    def _passed(self, row: Row, *, first: bool) -> str | Fault | None:
+        """Return what the gate says; None when the broker does not answer and rows before it, which count as handed over, are not told yet."""
+        try:
+            return self._gate.passed(row)
+        except BrokerUnavailable:
+            if first:
+                raise
+            return None
+
     def _in_smaller_batches(self, rows: Sequence[Row]) -> Handed:
         """Make the client anew with batches that every topic takes, since the broker refuses whole ones; once nothing is on its way."""
-        if self._handed:
+        if self._handed or self._halted:
             return Handed(0)
         self._batch = self._gate.smallest
         self._begin_anew()
