@@ -75,3 +75,20 @@ def test_the_list_of_decisions_is_complete() -> None:
     folder = CHECKOUT / "docs" / "decisions"
     listed = LINK.findall((folder / "README.md").read_text(encoding="utf-8"))
     assert sorted(listed) == sorted(page.name for page in folder.glob("0*.md"))
+
+
+PARTS = ("core", "schemas", "producer", "relay", "processor", "console", "local", "cli")
+NAMED = re.compile(r"docs/[\w/-]+\.md")
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    """Fails when an error or a finding sends people to a page that was moved, and when a runbook is not listed."""
+    code = [path.read_text(encoding="utf-8") for part in PARTS for path in (CHECKOUT / part).rglob("*.py")]
+    named = {page for text in code for page in NAMED.findall(text)}
+    assert "docs/runbooks/relay-holds.md" in named
+    assert [page for page in sorted(named) if not (CHECKOUT / page).exists()] == []
+    folder = CHECKOUT / "docs" / "runbooks"
+    listed = {
+        link.partition("#")[0] for link in LINK.findall((folder / "README.md").read_text(encoding="utf-8"))
+    }
+    assert {page.name for page in folder.glob("*.md")} - listed == {"README.md"}
