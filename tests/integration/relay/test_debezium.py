@@ -24,12 +24,17 @@ AT = datetime(2024, 2, 29, 23, 59, 59, 999_999)  # noqa: DTZ001 the column has n
 """Its microseconds must be cut to milliseconds, not rounded."""
 
 
+def make_orders(bootstrap: str, namespace: str) -> None:
+    """Make the topic; without a limit of time, since the rows' times are years ago and would be deleted soon."""
+    make_topic(bootstrap, f"{namespace}.orders", partitions=PARTITIONS, retention_ms="-1")
+
+
 @pytest.fixture(scope="module")
 def beside(connect: Connect, stack: Endpoints, _template: str) -> Iterator[Carrier]:
     """Provide a connector that streams from an outbox of its own; relays may run beside it."""
     with fresh_database(stack.database_url, _template) as url, streams(url):
         namespace = unique_name("d")
-        make_topic(stack.kafka_bootstrap, f"{namespace}.orders", partitions=PARTITIONS)
+        make_orders(stack.kafka_bootstrap, namespace)
         with carrier(connect, url=url, bootstrap=stack.kafka_bootstrap, namespace=namespace) as made:
             made.prepare()
             made.start()
@@ -42,7 +47,7 @@ def moving(
 ) -> Iterator[tuple[Carrier, Relays]]:
     """Provide a connector without a slot yet and relays that may stream, of one outbox and one topic."""
     bootstrap = stack.kafka_bootstrap
-    make_topic(bootstrap, f"{topic_prefix}.orders", partitions=PARTITIONS)
+    make_orders(bootstrap, topic_prefix)
     with (
         streams(database),
         relays(tmp_path, database=database, bootstrap=bootstrap, namespace=topic_prefix) as ours,
@@ -145,7 +150,7 @@ def test_the_relay_and_debezium_send_the_same_bytes(
     rounded; and when the connector is not told to leave the relay's own log messages alone: its task would end.
     """
     bootstrap = stack.kafka_bootstrap
-    make_topic(bootstrap, f"{topic_prefix}.orders", partitions=PARTITIONS)
+    make_orders(bootstrap, topic_prefix)
     with relays(tmp_path, database=beside.url, bootstrap=bootstrap, namespace=topic_prefix) as made:
         relay = made.start(null_headers=nulls, mode=mode)
         await_mode(beside.url, mode)
