@@ -1,7 +1,5 @@
 """What the relay knows after something happened: `apply(state, event) -> state`."""
 
-from dataclasses import replace
-
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay import after_release, after_sending, after_stream
 from packhorse.relay import events as e
@@ -9,7 +7,7 @@ from packhorse.relay.handlers import Handlers
 from packhorse.relay.holding import rescreened, with_holds
 from packhorse.relay.model import Policy
 from packhorse.relay.moment import Moment
-from packhorse.relay.state import State
+from packhorse.relay.state import State, replace
 
 
 def apply(state: State, event: e.Event, *, now: float, policy: Policy, jitter: float) -> State:
@@ -109,7 +107,8 @@ def _database_failed(state: State, event: e.DatabaseFailed, at: Moment) -> State
         # Once may be chance: a lock, a time-out. Twice in a row stands in the table, which can still be written.
         return replace(state, trouble=event.reason) if state.failures > 1 and state.fault is None else state
     state = replace(
-        state, saved=None, confirmed=None, sent=None, batch=None, unsaved=0, flushing_since=None, fault=None, unreachable=()
+        state, saved=None, confirmed=None, sent=None, batch=None, unsaved=0, flushing_since=None, fault=None, unreachable=(),
+        preparing=False,
     )  # fmt: skip
     return after_stream.leave(after_release.forget(with_holds(state, (), saved=())), "database_away")
 

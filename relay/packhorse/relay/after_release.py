@@ -6,8 +6,6 @@ with them stops nothing else. When it has almost caught up, the relay stands sti
 hold ends, and the same save says both.
 """
 
-from dataclasses import replace
-
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay import events as e
 from packhorse.relay.handlers import Handlers
@@ -15,7 +13,7 @@ from packhorse.relay.holding import changed, with_holds
 from packhorse.relay.holds import Fault, Hold, Kind, next_leg
 from packhorse.relay.model import SEQ, Batch
 from packhorse.relay.moment import Moment
-from packhorse.relay.state import Release, State
+from packhorse.relay.state import Release, State, replace
 
 MEET_WITH = 0.1
 """Seconds that the last rows of a release may take at its rate: the relay stands still for them, and everybody waits."""

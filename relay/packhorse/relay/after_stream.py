@@ -6,14 +6,12 @@ the horizon has. While streaming, a snapshot becomes the horizon once all up to 
 confirmed. The way out is polling from the horizon: what came since is sent again, nothing is passed over.
 """
 
-from dataclasses import replace
-
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay import events as e
 from packhorse.relay.handlers import Handlers
 from packhorse.relay.model import Position
 from packhorse.relay.moment import Moment
-from packhorse.relay.state import State, Stream
+from packhorse.relay.state import State, Stream, replace
 from packhorse.relay.stream import Cause
 
 FEW_ROWS = 200

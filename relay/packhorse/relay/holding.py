@@ -1,11 +1,10 @@
 """How holds come into the state: the rows in hand are screened anew with each change."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from packhorse.relay.holds import Fault, Hold, Screen
 from packhorse.relay.model import SEQ, Batch
-from packhorse.relay.state import State
+from packhorse.relay.state import State, replace
 
 
 def with_holds(state: State, holds: Iterable[Hold], *, saved: Iterable[Hold] | None = None) -> State:
