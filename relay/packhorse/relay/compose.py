@@ -1,5 +1,6 @@
 """Put a relay together from its settings: the real database, the real broker, the machine's clock."""
 
+import contextlib
 from functools import partial
 
 from packhorse.core import logs
@@ -102,6 +103,20 @@ class Composed:
             DatabaseUnavailable: The database does not answer at the start.
             SettingsError: A client property is refused.
         """
+        with contextlib.ExitStack() as opened:
+            self._open(opened, settings, shard=shard, telemetry=telemetry, probe=probe)
+            self._opened = opened.pop_all()
+
+    def _open(
+        self,
+        opened: contextlib.ExitStack,
+        settings: RelaySettings,
+        *,
+        shard: int,
+        telemetry: Telemetry,
+        probe: Probe | None,
+    ) -> None:
+        """Put all together; *opened* closes what stands by then, also when the rest can't be had."""
         url, schema = settings.database_url.get_secret_value(), settings.database_schema
         properties = kafka_properties(settings)
         self.outbox = PostgresOutbox(
@@ -111,6 +126,7 @@ class Composed:
             shard=shard,
             reach=Reach(answer=settings.database_timeout),
         )
+        opened.callback(self.outbox.close)
         self.outbox.check_ready()
         wakes = self._wakes(settings)
         client = partial(
@@ -119,6 +135,7 @@ class Composed:
         )  # fmt: skip
         fence = fence_name(settings.namespace, schema, shard=shard) if settings.fenced else None
         self.broker = client(fence=fence)
+        opened.callback(self.broker.close)
         self._check_topics(settings.namespace)
         self.keeper = LeaseKeeper(
             PostgresLease(url, schema, lease=settings.lease, shard=shard),
@@ -126,8 +143,12 @@ class Composed:
             clock=SYSTEM_CLOCK,
             halt=self._halt,
         )
+        opened.callback(self.keeper.close)
         self.stream = self._stream(settings, shard)
+        if self.stream is not None:
+            opened.callback(self.stream.close)
         self.pace = ThreadPace()
+        opened.callback(self.pace.close)
         self.relay = Relay(
             outbox=self.outbox,
             broker=self.broker,
@@ -151,10 +172,12 @@ class Composed:
             owns=self._owns,
             telemetry=telemetry,
         )
+        opened.callback(self.retention.close)
         if shard == 0:
             self.retention.start()
         self.listener = None if wakes is None else WakeListener(wakes, wake=self.relay.wake)
         if self.listener is not None:
+            opened.callback(self.listener.close)
             self.listener.start()
 
     def _stream(self, settings: RelaySettings, shard: int) -> PostgresStream | None:
@@ -231,12 +254,4 @@ class Composed:
 
     def close(self) -> None:
         """Close all; rows still on their way are dropped and go again from the table's position."""
-        if self.listener is not None:
-            self.listener.close()
-        self.retention.close()
-        self.pace.close()
-        self.keeper.close()
-        self.broker.close()
-        if self.stream is not None:
-            self.stream.close()
-        self.outbox.close()
+        self._opened.close()

@@ -118,8 +118,8 @@ class LeaseKeeper:
         self._failing, renewed = False, orders is not None
         with self._changed:
             ours = self._token == token
-            self._orders = max(self._orders, orders or 0)
             if ours:
+                self._orders = orders or 0
                 self._deadline = asked + self._lease if renewed else None
                 self._token = token if renewed else None
         if ours and not renewed:

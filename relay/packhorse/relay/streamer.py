@@ -23,6 +23,7 @@ class Streamer:
         self._stream = stream
         self._pace = pace
         self._preparing: Pending[Slot] | None = None
+        self._void = False
         self._limit = limit
         self._running = False
         self._shard, self._shards = 0, 1
@@ -49,8 +50,11 @@ class Streamer:
                 _log.warning("the stream broke", cause=error.cause, reason=str(error))
 
     def _prepare(self, _: c.PrepareSlot) -> e.Event:
+        """Begin; a fence that is still being drawn for an earlier question may be of a database that has started anew since."""
         if self._preparing is None:
             self._preparing = self._pace.aside(self._stream.prepare)
+        else:
+            self._void = True
         return e.SlotAsked()
 
     def prepared(self) -> e.Event | None:
@@ -58,6 +62,9 @@ class Streamer:
         if self._preparing is None or not self._preparing.done():
             return None
         preparing, self._preparing = self._preparing, None
+        if self._void:
+            self._void, self._preparing = False, self._pace.aside(self._stream.prepare)
+            return None
         return self._guarded(lambda _: e.SlotReady(preparing.result()), None)
 
     def _guarded(self, hand: Callable[[Any], e.Event], command: Any) -> e.Event:

@@ -137,6 +137,18 @@ def test_the_lease_is_renewed_apart_from_the_relay_s_own_work() -> None:
         assert not halted.is_set()
 
 
+def test_orders_of_another_token_are_not_taken_for_those_of_this_one() -> None:
+    """Fails when an answer that was on its way counts: a restored database counts less, and the relay would read orders for ever."""
+    table = Table()
+    table.answer = 7
+    with keeper(table, 0.3) as (made, _):
+        made.keep(TOKEN, SYSTEM_CLOCK.monotonic() + 0.3)
+        eventually(lambda: made.orders() == 7, what="the orders are told")
+        table.answer = 2
+        made.keep(TOKEN, SYSTEM_CLOCK.monotonic() + 0.3)
+        eventually(lambda: made.orders() == 2, what="the orders of the restored database are told")
+
+
 @pytest.mark.case("R-12")
 def test_a_refused_renewal_halts_the_broker_at_once() -> None:
     """Fails when the keeper only stops renewing: rows in the client's queue would go on leaving."""

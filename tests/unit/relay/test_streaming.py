@@ -1,6 +1,8 @@
 """The relay's decisions on the stream: in without a gap, marks, and out to polling."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tests.support.relay_walk import H0, H1, POLICY, Walk, fault, row
@@ -23,6 +25,7 @@ from packhorse.relay.commands import (
 )
 from packhorse.relay.events import (
     Confirmed,
+    DatabaseFailed,
     Fetched,
     Marked,
     ModeRecorded,
@@ -46,6 +49,7 @@ from packhorse.relay.events import (
 from packhorse.relay.holds import Fault, Hold, Kind, Scope
 from packhorse.relay.model import Batch, Position
 from packhorse.relay.stream import Cause, Slot, SlotState, StreamBatch
+from packhorse.relay.streamer import Streamer
 
 AUTO = replace(POLICY, mode="auto")
 SLOT = Slot(name="slot", fence=7, at=100)
@@ -285,4 +289,48 @@ def test_a_slot_that_is_ready_after_a_stop_was_asked_for_is_left_alone() -> None
     walk.told()
     walk.on(SlotAsked())
     walk.on(StopAsked(), SlotReady(SLOT))
+    assert walk.state.stream is None
+
+
+class Waiting:
+    """A slot that is ready when a test says so; be `Pace` and `Pending`."""
+
+    def __init__(self) -> None:
+        self.work: list[Callable[[], object]] = []
+        self.ready = False
+
+    def aside(self, work: Callable[[], object]) -> "Waiting":
+        self.work.append(work)
+        self.ready = False
+        return self
+
+    def done(self) -> bool:
+        return self.ready
+
+    def result(self) -> object:
+        return self.work[-1]()
+
+
+def test_a_fence_that_was_drawn_for_an_earlier_question_is_drawn_again() -> None:
+    """Fails when it counts: the database may have started anew since, and given the transaction ids behind it out again."""
+    slots = iter([SLOT, replace(SLOT, fence=9)])
+    pace = Waiting()
+    streamer = Streamer(SimpleNamespace(prepare=lambda: next(slots)), pace, limit=4)  # type: ignore[arg-type]
+    assert streamer.do[PrepareSlot](PrepareSlot()) == SlotAsked()
+    assert streamer.do[PrepareSlot](PrepareSlot()) == SlotAsked()
+    first, pace.ready = pace.work[0](), True
+    assert streamer.prepared() is None
+    pace.ready = True
+    assert (first, streamer.prepared()) == (SLOT, SlotReady(replace(SLOT, fence=9)))
+    assert len(pace.work) == 2
+
+
+def test_a_lost_connection_voids_the_slot_that_was_asked_for() -> None:
+    walk = Walk(AUTO)
+    walk.owning()
+    polled(walk, H0)
+    walk.told()
+    walk.on(SlotAsked())
+    walk.on(DatabaseFailed("away", connected=False))
+    walk.on(Owned(Position(horizon=H0), deadline=walk.now + 600), SlotReady(SLOT))
     assert walk.state.stream is None

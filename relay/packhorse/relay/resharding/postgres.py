@@ -62,7 +62,7 @@ class PostgresResharding:
                 )
             step = next_step(shards, wanted)
             if step in {Step.ORDER, Step.SWITCH}:
-                self._refuse_wide_holds()
+                self._refuse_wide_holds(ordered=step is Step.SWITCH)
             self._take(step, shards, wanted=wanted, actor=actor, why=why)
         return step, shards
 
@@ -79,13 +79,18 @@ class PostgresResharding:
             act = "relay.shards.order" if step is Step.ORDER else "relay.shards.switch"
             self._execute("AUDIT", actor=actor, act=act, detail=detail, why=why)
 
-    def _refuse_wide_holds(self) -> None:
+    def _refuse_wide_holds(self, *, ordered: bool) -> None:
         rows = self._execute("WIDE_HOLDS")
         if rows:
             id_, scope, aggregatetype = rows[0]
+            step = "wait until it ends (`packhorse relay holds`), or release it"
+            if ordered:
+                step = (
+                    "every shard stands still for the change, so that nothing releases it: take the change back with --abort, "
+                    "and order it again when the hold has ended"
+                )
             raise NotReady(
-                f"hold {id_} ({scope} of {aggregatetype}) is open, and the rows of a {scope} belong to several shards afterwards; "
-                "wait until it ends (`packhorse relay holds`), or release it"
+                f"hold {id_} ({scope} of {aggregatetype}) is open, and the rows of a {scope} belong to several shards afterwards; {step}"
             )
 
     def abort(self, *, actor: str, why: str | None) -> bool:
