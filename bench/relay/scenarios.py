@@ -39,12 +39,14 @@ def open_writer(ground: Ground, place: Place) -> Iterator[None]:
 
 @contextmanager
 def bloated(ground: Ground, place: Place) -> Iterator[None]:
-    """Leave half a million published rows and as many dead ones in the table and its indexes."""
-    OUTBOX.backlog(ground, place, 2 * BLOAT)
-    with psycopg.connect(place.database, autocommit=True) as connection:
+    """Leave half a million published rows and as many dead ones in the table and its indexes, and let no vacuum take them."""
+    OUTBOX.backlog(ground, place, BLOAT)
+    with pinned_snapshot(ground, place), psycopg.connect(place.database) as connection:
+        connection.execute(OUTBOX.fill.format(first=1, last=BLOAT).encode())
+        connection.rollback()
         connection.execute("UPDATE packhorse.relay SET horizon = pg_current_snapshot()")
-        connection.execute("DELETE FROM packhorse.outbox WHERE seq %% 2 = 0".replace("%%", "%"))
-    yield
+        connection.commit()
+        yield
 
 
 def conditions() -> list[Carrier]:
