@@ -3,7 +3,7 @@
 import pytest
 
 from packhorse.core.errors import SettingsError
-from packhorse.core.kafka_properties import merged
+from packhorse.core.kafka_properties import Property, merged
 
 
 def test_the_users_properties_stay_and_ours_are_added() -> None:
@@ -82,7 +82,10 @@ def test_a_property_that_the_part_sets_by_itself_is_refused_whatever_its_value()
 
 
 def test_names_that_only_look_like_a_topics_property_stay() -> None:
-    user = {"topic.metadata.refresh.interval.ms": 5_000, "topic.compression.type": "zstd"}
+    user: dict[str, Property] = {
+        "topic.metadata.refresh.interval.ms": 5_000,
+        "topic.compression.type": "zstd",
+    }
     assert merged(user, {}, bootstrap_servers="b", sasl_password=None, part="relay") == {
         **user,
         "bootstrap.servers": "b",
