@@ -37,7 +37,8 @@ _SETTINGS_PROSE = """\
 A setting comes from the command's flag, else from the environment, else from `packhorse.toml` in the working folder (or the
 file that `--config` or `PACKHORSE_CONFIG` names), else it has its default. Instead of `PACKHORSE_X`, `PACKHORSE_X_FILE` may
 name a file that holds the value: use that for secrets. A table of properties is a JSON object in the environment.
-Durations are in seconds. `packhorse doctor` finds settings that are mistyped, refused or given twice.
+Durations are in seconds. A part refuses what it does not know in its own table or under its own prefix; `packhorse doctor` finds
+all settings that are mistyped, refused or given twice.
 
 `PACKHORSE_LOG_FORMAT` is `people` or `json`, as `--log-format` sets it.
 """

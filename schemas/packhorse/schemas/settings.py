@@ -6,6 +6,7 @@ command's flags, the environment (`PACKHORSE_NAME`, and `PACKHORSE_NAME_FILE` fo
 `packhorse.toml` (or the file that `PACKHORSE_CONFIG` names), the default.
 """
 
+import difflib
 import os
 import re
 import tomllib
@@ -124,6 +125,7 @@ def _merge(
     cls: type[PartSettings], flags: Mapping[str, Any], env: Mapping[str, str], file: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     table = _table(cls, file)
+    _check_environment(cls, env)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for field in cls.model_fields:
@@ -137,7 +139,8 @@ def _merge(
         elif f"{variable}_FILE" in env:
             values[field], origins[field] = _secret_file(f"{variable}_FILE", env), f"{variable}_FILE"
         elif field in source:
-            values[field], origins[field] = source[field], f"{field} in the settings file"
+            named = field if source is file else f"[{cls.section}] {field}"
+            values[field], origins[field] = source[field], f"{named} in the settings file"
     return values, origins
 
 
@@ -153,6 +156,20 @@ def _table(cls: type[PartSettings], file: Mapping[str, Any]) -> Mapping[str, Any
         )
     _check_top(file, known=cls.shared | (set() if cls.section else own), tables=SECTIONS | {cls.section})
     return table
+
+
+def _check_environment(cls: type[PartSettings], env: Mapping[str, str]) -> None:
+    """Look for variables of the part's own that nobody knows; of others', `packhorse doctor` tells, for strangers may use the prefix too."""
+    own = {cls.variable(field) for field in set(cls.model_fields) - cls.shared} if cls.section else set()
+    allowed = own | {f"{variable}_FILE" for variable in own}
+    mine = f"{PREFIX}{cls.section.upper()}_"
+    for name in sorted(set(env) - allowed) if cls.section else ():
+        if name.startswith(mine):
+            near = difflib.get_close_matches(name, sorted(own), n=1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise SettingsError(
+                f"{name} is set and not known; {meant}known are {', '.join(sorted(own)) or 'none'}"
+            )
 
 
 def _check_top(file: Mapping[str, Any], *, known: frozenset[str] | set[str], tables: frozenset[str]) -> None:

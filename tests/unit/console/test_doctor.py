@@ -251,6 +251,7 @@ def test_no_known_topic_is_said_so() -> None:
             "no setting",
         ),
         ({"PACKHORSE_BILING_BATCH": "7"}, Verdict.WARNING, "no part reads it"),
+        ({"PACKHORSE_BILLING_BACH": "7"}, Verdict.FAILED, "did you mean PACKHORSE_BILLING_BATCH?"),
         (
             {"PACKHORSE_DATABASE_URL": "postgresql://h/d", "PACKHORSE_DATABASE_URL_FILE": "/dev/null"},
             Verdict.FAILED,

@@ -73,7 +73,7 @@ def test_settings_are_frozen(tmp_path: Path) -> None:
 MISTAKES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
     ("", {"PACKHORSE_SOME_LIMIT": "500"}, {}, ["PACKHORSE_SOME_LIMIT = '500'", "less than or equal to 100"]),
     ("", {"PACKHORSE_SOME_LIMIT": "many"}, {}, ["PACKHORSE_SOME_LIMIT = 'many'", "integer"]),
-    ("[some]\nlimit = 0", {}, {}, ["limit in the settings file = '0'", "greater than or equal to 1"]),
+    ("[some]\nlimit = 0", {}, {}, ["[some] limit in the settings file = '0'", "greater than or equal to 1"]),
     ("", {}, {"limit": -1}, ["flag --limit = '-1'", "greater than or equal to 1"]),
     ("[some]\nlimt = 5", {}, {}, ["[some] limt in the settings file is not known; known are limit, token"]),
     (
@@ -82,6 +82,17 @@ MISTAKES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
         {},
         ["databse_url at the top of the settings file is not known; known there are database_schema"],
     ),
+    (
+        "",
+        {"PACKHORSE_SOME_LIMT": "5"},
+        {},
+        [
+            "PACKHORSE_SOME_LIMT is set and not known",
+            "did you mean PACKHORSE_SOME_LIMIT?",
+            "PACKHORSE_SOME_TOKEN",
+        ],
+    ),
+    ("", {"PACKHORSE_SOME_QQ_FILE": "5"}, {}, ["PACKHORSE_SOME_QQ_FILE is set and not known"]),
     ("limit = 5", {}, {}, ["limit at the top of the settings file is not known"]),
     ("some = 5", {}, {}, ["some in the settings file is no table; write [some]"]),
     ("[some", {}, {}, ["is no TOML"]),
@@ -123,6 +134,10 @@ MISTAKES: list[tuple[str, dict[str, str], dict[str, Any], list[str]]] = [
         ["PACKHORSE_KAFKA_PROPERTIES: a is not allowed; text, a number, true or false is needed"],
     ),
 ]
+
+
+def test_variables_of_others_are_let_be(tmp_path: Path) -> None:
+    assert load(tmp_path=tmp_path, PACKHORSE_RELAY_POOL="5", PACKHORSE_DATABASE_PASSWORD="x").limit == 10
 
 
 @pytest.mark.parametrize(("toml", "environ", "flags", "told"), MISTAKES)

@@ -33,7 +33,9 @@ def judge_settings(
     known = {model.variable(field) for model in wanted for field in model.model_fields}
     found = [
         *_twice(known, environ),
-        *_unknown(known, environ),
+        *_unknown(
+            known, environ, refused=tuple(f"{PREFIX}{m.section.upper()}_" for m in wanted if m.section)
+        ),
         *_refused(wanted, environ, file, further or {}),
     ]
     yield from found or [ok("settings", "no setting is refused, unknown or given twice")]
@@ -50,9 +52,12 @@ def _twice(known: set[str], environ: Mapping[str, str]) -> Iterator[Finding]:
             )
 
 
-def _unknown(known: set[str], environ: Mapping[str, str]) -> Iterator[Finding]:
+def _unknown(known: set[str], environ: Mapping[str, str], *, refused: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield what no part reads; what begins with *refused* a part refuses by itself, see `_refused`."""
     allowed = known | {f"{variable}_FILE" for variable in known} | OURS
     for variable in sorted(name for name in environ if name.startswith(PREFIX) and name not in allowed):
+        if variable.startswith(refused):
+            continue
         near = difflib.get_close_matches(variable, allowed, n=1)
         yield warning(
             "settings",
