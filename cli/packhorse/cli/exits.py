@@ -12,6 +12,7 @@ from packhorse.core.errors import (
     NotReady,
     OwnershipLost,
     PackhorseError,
+    UnknownId,
     UsageError,
 )
 from packhorse.core.redaction import secrets_of, without_secrets
@@ -45,6 +46,8 @@ def code_of(error: PackhorseError) -> ExitCode:
     match error:
         case NotReady():
             return ExitCode.NOT_READY
+        case UnknownId():
+            return ExitCode.UNKNOWN
         case UsageError():
             return ExitCode.USAGE
         case InfrastructureError():

@@ -9,7 +9,8 @@ The one tree of errors: whose fault it is, whether trying again can help, and wh
     │   │   └── ValueMismatch   a value does not fit its schema
     │   ├── SchemaError         a schema is broken, incompatible or unknown to the tables
     │   │   └── SchemaNotRegistered
-    │   └── NotReady            a table, topic, right or migration is missing
+    │   ├── NotReady            a table, topic, right or migration is missing
+    │   └── UnknownId           an id that somebody gave is not known here
     ├── InfrastructureError     broker, database or registry; never counted against a message
     │   ├── DatabaseUnavailable
     │   ├── BrokerUnavailable
@@ -75,6 +76,10 @@ class SchemaNotRegistered(SchemaError):
 
 class NotReady(UsageError):
     """Name the table, topic, right or migration that is missing, and the command that makes it."""
+
+
+class UnknownId(UsageError):
+    """Name an id that is not known here, and the command that lists those that are."""
 
 
 class InfrastructureError(PackhorseError):

@@ -19,6 +19,7 @@ from packhorse.core.errors import (
     OwnershipLost,
     PackhorseError,
     SettingsError,
+    UnknownId,
 )
 
 PARTS = (
@@ -107,6 +108,7 @@ def test_the_version_is_shown() -> None:
     [
         (SettingsError("x"), 2),
         (NotReady("x"), 3),
+        (UnknownId("x"), 6),
         (BrokerUnavailable("x"), 4),
         (OwnershipLost("x"), 5),
         (KeysLocked("x"), 1),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from packhorse.core.errors import NotReady, OwnershipLost, SettingsError, UsageError
+from packhorse.core.errors import NotReady, OwnershipLost, SettingsError, UnknownId
 from packhorse.relay.holds import Fault, Hold, Kind, Scope, Screen
 from packhorse.relay.model import Position
 from packhorse.relay.orders.follow import FAILED_AGAIN, OK, UNPROVED, follow, progress_of
@@ -138,7 +138,7 @@ def test_what_waits_in_a_narrower_hold_is_not_counted_twice() -> None:
 
 
 def test_an_unknown_hold_is_named() -> None:
-    with pytest.raises(UsageError, match="no hold 99, 100"):
+    with pytest.raises(UnknownId, match="no hold 99, 100"):
         chosen([view()], [12, 99, 100])
     assert [found.id for found in chosen([view(), view(id=13)], [13, 12, 13])] == [13, 12]
 

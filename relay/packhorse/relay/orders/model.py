@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from packhorse.core.errors import OwnershipLost, UsageError
+from packhorse.core.errors import OwnershipLost, UnknownId, UsageError
 from packhorse.relay.holds import Hold, Scope, Screen
 
 SCANNED = 100_000
@@ -245,11 +245,11 @@ def chosen(views: Sequence[HoldView], ids: Sequence[int]) -> list[HoldView]:
     Return the holds of *ids*, in that order, each once.
 
     Raises:
-        UsageError: One is not there.
+        UnknownId: One is not there.
     """
     known = {view.id: view for view in views}
     if unknown := [str(id_) for id_ in ids if id_ not in known]:
-        raise UsageError(f"there is no hold {', '.join(unknown)}; `packhorse relay holds --all` lists them")
+        raise UnknownId(f"there is no hold {', '.join(unknown)}; `packhorse relay holds --all` lists them")
     return [known[id_] for id_ in dict.fromkeys(ids)]
 
 
