@@ -100,3 +100,10 @@ SHARDS = 'SELECT r.shard::int FROM "{schema}".relay AS r'
 RECORD_DROP = """
 INSERT INTO "{schema}".audit (actor, act, detail) VALUES (%(actor)s, 'drop slot', %(detail)s::jsonb)
 """
+
+MAY_PUBLISH = """
+SELECT pg_get_userbyid(c.relowner), pg_has_role(c.relowner, 'USAGE'), current_database()::text,
+    has_database_privilege(current_database(), 'CREATE')
+  FROM pg_class AS c WHERE c.oid = to_regclass('"{schema}".outbox')
+"""
+"""Whom the outbox belongs to, and whether this role may make a publication of it."""

@@ -5,9 +5,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from tests.support.cli import Ran, packhorse
 from tests.support.streams import DROP, DROP_ALL, start, streams
 
+from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.local.settings import DATABASE_VARIABLE
 
 PUBLICATION = "packhorse_packhorse"
@@ -143,6 +145,24 @@ def test_a_foreign_slot_is_not_ours_to_drop(database: str, connection: Connectio
 
 def test_two_acts_at_once_are_refused(database: str) -> None:
     assert cdc_setup(database, "--list", "--drop-slot", "x").code == 2
+
+
+def test_a_missing_right_is_named_and_is_no_outage(database: str, connection: Connection) -> None:
+    """Fails when a role that may not read the tables, or not publish them, is told that nobody answers or that all is fine."""
+    role = f"cdc_{SYSTEM_CHANCE.token().hex}"
+    connection.execute(f"CREATE ROLE {role} LOGIN")
+    try:
+        url = make_conninfo(database, user=role)
+        for flag in ("--list", "--dry-run"):
+            ran = cdc_setup(url, flag)
+            assert ran.code == 3, ran.err
+            assert "permission denied" in ran.err
+        connection.execute(f"GRANT USAGE ON SCHEMA packhorse TO {role}")
+        connection.execute(f"GRANT SELECT ON packhorse.relay, packhorse.outbox TO {role}")
+        assert steps(cdc_setup(url, "--dry-run", "--unbounded-wal", "--json"))["publication"] == "refused"
+    finally:
+        connection.execute(f"DROP OWNED BY {role}")
+        connection.execute(f"DROP ROLE {role}")
 
 
 def test_a_database_without_the_tables_is_told_what_makes_them(empty_database: str) -> None:

@@ -9,11 +9,15 @@ from packhorse.relay import cdc_sql
 from packhorse.relay.cdc import Done, Listed, Report, Step, listed, size
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.slots import Server, Slots
-from packhorse.relay.stream import SLOT_PREFIX, OtherSlot, StreamUnavailable
+from packhorse.relay.stream import SLOT_PREFIX, Cause, OtherSlot, StreamUnavailable
 
 
 class CdcSetup:
-    """The set-up of one installation, through a connection of its own; raises StreamUnavailable where no answer comes."""
+    """
+    The set-up of one installation, through a connection of its own.
+
+    Raises StreamUnavailable where no answer comes, and NotReady where a right is missing.
+    """
 
     def __init__(self, url: str, schema: str, *, reach: Reach | None = None) -> None:
         self._url = url
@@ -85,6 +89,10 @@ class CdcSetup:
                 shards.append(Slots(self._url, self._schema, shard=number, reach=self._reach))
                 shards[-1].open()
             yield shards
+        except StreamUnavailable as error:
+            if error.cause is Cause.NOT_SET_UP:
+                raise NotReady(str(error)) from error
+            raise
         finally:
             for slots in shards:
                 slots.close()
@@ -121,11 +129,22 @@ class CdcSetup:
         if fault is None:
             return Step(what=what, done=Done.FINE, text=f"inserts of {self._schema}.outbox")
         if fault.endswith("is missing"):
-            return Step(what=what, done=Done.PLANNED, text=f"inserts of {self._schema}.outbox")
+            return self._planned(slots, what)
         return Step(
             what=what, done=Done.REFUSED,
             text=f"{fault}; DROP PUBLICATION {slots.publication} and run this again (a relay polls meanwhile)",
         )  # fmt: skip
+
+    def _planned(self, slots: Slots, what: str) -> Step:
+        """Return that the publication would be made, or which right this role lacks for that."""
+        ((owner, owns, database, creates),) = slots.run(cdc_sql.MAY_PUBLISH.format(schema=self._schema))
+        if not owns:
+            text = f"{self._schema}.outbox belongs to {owner}; run this as that role"
+            return Step(what=what, done=Done.REFUSED, text=text)
+        if not creates:
+            text = f"this role may not make one; GRANT CREATE ON DATABASE {database} to it, or run this as the database's owner"
+            return Step(what=what, done=Done.REFUSED, text=text)
+        return Step(what=what, done=Done.PLANNED, text=f"inserts of {self._schema}.outbox")
 
     def _slot(self, slots: Slots, server: Server) -> Step:
         what, state = f"slot {slots.name}", slots.state()
