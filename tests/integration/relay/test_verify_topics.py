@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.support.cli import packhorse
 from tests.support.topics import make_topic
 
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
@@ -75,6 +76,20 @@ def test_a_compacted_and_an_absent_topic_are_told(
     make_topic(stack.kafka_bootstrap, f"{topic_prefix}.state", partitions=1, cleanup_policy="compact")
     assert topics.describe(f"{topic_prefix}.state").compacted
     assert topics.describe(f"{topic_prefix}.nowhere") == Topic(name=f"{topic_prefix}.nowhere", partitions=0)
+
+
+def test_a_named_topic_that_neither_side_knows_is_refused(
+    stack: Endpoints, database: str, topic_prefix: str
+) -> None:
+    """Fails when a mistyped --topic is answered with nothing missing."""
+    environ = {
+        "PACKHORSE_DATABASE_URL": database, "PACKHORSE_KAFKA_BOOTSTRAP_SERVERS": stack.kafka_bootstrap, "PACKHORSE_NAMESPACE": topic_prefix,
+    }  # fmt: skip
+    ran = packhorse(
+        "relay", "verify", "--since", "2026-01-01T00:00Z", "--topic", f"{topic_prefix}.ordrs", **environ
+    )
+    assert ran.code == 3
+    assert f"topic {topic_prefix}.ordrs does not exist" in ran.err
 
 
 def test_a_broker_that_is_away_and_a_property_that_would_commit_are_named() -> None:

@@ -41,7 +41,9 @@ def adopt(
 
     def show(found: Adoption | None) -> None:
         if as_json:
-            typer.echo(json.dumps(None if found is None else found.as_dict()))
+            typer.echo(
+                json.dumps({"needed": False} if found is None else {"needed": True, **found.as_dict()})
+            )
             return
         if found is None:
             typer.echo("nothing to adopt: the relay can go on from the position as it is")

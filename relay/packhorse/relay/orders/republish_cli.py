@@ -27,7 +27,10 @@ def republish(
     rate: options.Rate = None,
     why: options.Why = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would be sent, and do nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Count what would be sent, and do nothing; exit 1 when something is in the way."
+        ),
     ] = False,
     yes: options.Yes = False,
     wait: options.Wait = 0,
@@ -71,7 +74,7 @@ def republish(
         if dry_run:
             for obstacle in found.obstacles():
                 options.tell([("but", obstacle)] if not as_json else [])
-            return
+            raise typer.Exit(1 if found.obstacles() else 0)
         checked(found)
         options.confirmed("Send it again?", yes=yes)
         who = orders.actor(system_user(), actor)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from packhorse.core.errors import SettingsError
+from packhorse.core.errors import NotReady, SettingsError
 from packhorse.core.naming import topic_name
 from packhorse.relay.verify.model import (
     CLOCKS_APART,
@@ -26,6 +26,10 @@ def compare(question: Question, ledger: Ledger, topics: Topics, *, progress: Pro
 
     The horizons are read before the topics' ends: a row behind them was confirmed before, so its record stands below those
     ends. Rows and records that come meanwhile are no finding of either kind.
+
+    Raises:
+        SettingsError: The time is none.
+        NotReady: A topic that was named exists on neither side.
     """
     start = ledger.begin()
     until = start.now if question.until is None else question.until
@@ -34,6 +38,7 @@ def compare(question: Question, ledger: Ledger, topics: Topics, *, progress: Pro
             f"--since {question.since.isoformat()} is not before {until.isoformat()}, the database's own time"
         )
     known = [topics.describe(name) for name in _names(question, ledger, until)]
+    _refuse_strangers(question, ledger, until, [topic.name for topic in known if not topic.partitions])
     stretches = [
         stretch
         for topic in known
@@ -58,6 +63,17 @@ def _names(question: Question, ledger: Ledger, until: datetime) -> list[str]:
     names = {topic_name(question.namespace, kind) for kind in ledger.kinds(question.since, until)}
     subjects = {subject.rpartition("-")[0] for subject in ledger.subjects()}
     return sorted(names | {name for name in subjects if name.rpartition(".")[0] == question.namespace})
+
+
+def _refuse_strangers(question: Question, ledger: Ledger, until: datetime, absent: Sequence[str]) -> None:
+    """Refuse a topic that was named and that neither side knows: an answer about nothing would read as all being well."""
+    kinds = ledger.kinds(question.since, until) if question.topics and absent else []
+    known = {topic_name(question.namespace, kind) for kind in kinds}
+    if question.topics and (strangers := [name for name in absent if name not in known]):
+        raise NotReady(
+            f"topic {strangers[0]} does not exist, and the outbox has no row for it from {question.since.isoformat()} on; "
+            "is --topic mistyped? Without it all topics are compared"
+        )
 
 
 def _cut(stretches: Sequence[Stretch]) -> dict[tuple[str, int], datetime | None]:
