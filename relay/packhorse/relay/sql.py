@@ -254,7 +254,8 @@ SELECT r.shard, r.epoch, r.owner, r.token IS NOT NULL AND r.lease_until > clock_
     extract(epoch FROM r.lease_until - clock_timestamp())::float8, r.horizon::text, r.target::text, r.progress,
     r.published, extract(epoch FROM clock_timestamp() - r.saved_at)::float8, r.trouble,
     extract(epoch FROM clock_timestamp() - r.trouble_since)::float8, extract(epoch FROM clock_timestamp())::float8,
-    r.mode, r.mode_cause, extract(epoch FROM clock_timestamp() - r.mode_since)::float8, r.moves, h.count, h.oldest, h.people
+    r.mode, r.mode_cause, extract(epoch FROM clock_timestamp() - r.mode_since)::float8, r.moves, h.count, h.oldest, h.people,
+    CASE WHEN r.finish THEN r.shards_wanted END
   FROM "{schema}".relay AS r CROSS JOIN LATERAL (
     SELECT count(*) AS count, extract(epoch FROM clock_timestamp() - min(h.made_at))::float8 AS oldest,
         coalesce(array_agg(h.id ORDER BY h.id) FILTER (WHERE h.state = 'held' AND h.asked IS NULL AND NOT h.heals), '{{}}') AS people

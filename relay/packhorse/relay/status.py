@@ -28,6 +28,7 @@ class RelayStatus:
         mode, mode_cause, mode_age: How the owner reads the outbox, why, and since when; moves: how often that changed.
         holds, oldest_hold: Open holds, and the age of the oldest.
         people: Ids of those that wait for a person's order.
+        shards_wanted: The number of shards that an order on its way asks for; None: no such order.
     """
 
     owner: str | None
@@ -52,6 +53,7 @@ class RelayStatus:
     holds: int = 0
     oldest_hold: float | None = None
     people: tuple[int, ...] = ()
+    shards_wanted: int | None = None
 
     @property
     def healthy(self) -> bool:
@@ -65,9 +67,6 @@ class RelayStatus:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return what people read: pairs of a name and a text."""
-        lease = "nobody; rows wait until a relay runs"
-        if self.owner is not None and self.lease_left is not None:
-            lease = f"{self.owner}, epoch {self.epoch}, lease {self.lease_left:.1f} s more"
         working = f", working towards {self.target} (seq {self.progress} confirmed)" if self.target else ""
         more = "+" if self.lag_rows >= COUNTED else ""
         oldest = "" if self.lag_seconds is None else f", the oldest {self.lag_seconds:.1f} s old"
@@ -75,7 +74,7 @@ class RelayStatus:
         saved = "never" if self.saved_age is None else f"{self.saved_age:.1f} s ago"
         trouble = "none" if self.trouble is None else f"{self.trouble} (for {self.trouble_age or 0:.0f} s)"
         return [
-            ("owner", lease),
+            ("owner", self._owner),
             ("published", f"{self.published:,} rows{rate}"),
             ("waiting", f"{self.lag_rows:,}{more} rows{oldest}"),
             ("horizon", f"{self.horizon}{working}"),
@@ -85,6 +84,21 @@ class RelayStatus:
             ("holds", self._holds),
             ("trouble", trouble),
         ]
+
+    @property
+    def _owner(self) -> str:
+        wanted = self.shards_wanted
+        if self.owner is not None and self.lease_left is not None:
+            finishes = (
+                "" if wanted is None else f"; it finishes what is in work for a change to {wanted} shards"
+            )
+            return f"{self.owner}, epoch {self.epoch}, lease {self.lease_left:.1f} s more{finishes}"
+        if wanted is not None:
+            return (
+                f"nobody; rows wait for the change to {wanted} shards: `packhorse relay shards {wanted}` goes on with it, "
+                "`packhorse relay shards --abort` takes it back"
+            )
+        return "nobody; rows wait until a relay runs"
 
     @property
     def _mode(self) -> str:

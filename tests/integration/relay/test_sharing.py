@@ -102,6 +102,7 @@ def test_a_change_that_was_begun_is_taken_back_or_gone_on_with(group: Relays, da
         assert table.advance(3, actor="test", why=None)[0] is Step.ORDER
         with pytest.raises(Exception, match="a change to 3 shards is on its way"):
             table.advance(2, actor="test", why=None)
+        assert [each.shards_wanted for each in read_all(database, "packhorse")] == [3]
         assert table.abort(actor="test", why=None)
         relay = group.start()
         relay.wait_for("this process owns the shard")

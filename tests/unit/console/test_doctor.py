@@ -132,6 +132,8 @@ def test_tables_are_judged(given: dict[str, Any], check: str, verdict: Verdict) 
         ({"owned": False, "owner": None, "epoch": 0}, "relay", Verdict.OK),
         ({"waiting": True, "oldest": timedelta(minutes=5)}, "relay", Verdict.WARNING),
         ({"waiting": True, "oldest": timedelta(seconds=5)}, "relay", Verdict.OK),
+        ({"waiting": True, "shards_wanted": 3}, "relay", Verdict.FAILED),
+        ({"owned": False, "owner": None, "shards_wanted": 3}, "relay", Verdict.WARNING),
         ({"people": [7], "oldest_hold": timedelta(hours=3)}, "holds", Verdict.FAILED),
         ({"heal": 1, "oldest_hold": timedelta(hours=3)}, "holds", Verdict.WARNING),
         ({}, "holds", Verdict.OK),

@@ -252,6 +252,16 @@ def test_status_says_who_owns_and_what_waits() -> None:
     assert STATUS.healthy
 
 
+def test_status_of_a_change_that_nobody_goes_on_with_names_the_commands() -> None:
+    values = {name: getattr(STATUS, name) for name in STATUS.__slots__}
+    owned = dict(RelayStatus(**{**values, "shards_wanted": 3}).lines())["owner"]
+    assert "for a change to 3 shards" in owned
+    left = RelayStatus(**{**values, "owner": None, "shards_wanted": 3})
+    assert not left.healthy
+    assert "`packhorse relay shards 3`" in dict(left.lines())["owner"]
+    assert "--abort" in dict(left.lines())["owner"]
+
+
 def test_status_of_a_troubled_relay_without_owner_is_not_healthy() -> None:
     values = {
         **{name: getattr(STATUS, name) for name in STATUS.__slots__},

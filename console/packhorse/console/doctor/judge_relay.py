@@ -32,6 +32,7 @@ class Relay:
         people: Ids of those that wait for a person.
         oldest_hold: Age of the oldest open hold.
         what: Codes and aggregate types of open holds, each pair once, some of them.
+        shards_wanted: The number of shards that an order on its way asks for.
     """
 
     shard: int = 0
@@ -51,6 +52,7 @@ class Relay:
     people: Sequence[int] = ()
     oldest_hold: timedelta | None = None
     what: Sequence[str] = ()
+    shards_wanted: int | None = None
 
     def name(self, check: str) -> str:
         """Return the name of a check, with the shard where there are several."""
@@ -103,6 +105,13 @@ def _owner(relay: Relay) -> Finding:
             f"paused by {owner}: {relay.trouble}; {waits}",
             cause="the relay tries again by itself with growing delay; nothing is lost",
             next_step=f"remove the named cause; packhorse relay status follows it; see {STILL}",
+        )
+    if relay.shards_wanted is not None:
+        return (failed if relay.waiting else warning)(
+            check,
+            f"a change to {relay.shards_wanted} shards is on its way, owned by {owner if relay.owned else 'nobody'}; {waits}",
+            cause="until the change is done or taken back, no new row is sent",
+            next_step=f"packhorse relay shards {relay.shards_wanted} goes on with it, packhorse relay shards --abort takes it back",
         )
     if relay.owned and relay.waiting and (relay.oldest or timedelta()) > BEHIND:
         return warning(

@@ -36,7 +36,8 @@ RELAY = f"""
 SELECT r.shard::int, n.shards::int, r.epoch, r.owner, coalesce(r.token IS NOT NULL AND r.lease_until > clock_timestamp(), false) AS owned,
        clock_timestamp() - r.lease_until AS lease_age, r.trouble, r.trouble_since,
        w.waiting IS NOT NULL AS waiting, clock_timestamp() - w.waiting AS oldest,
-       r.mode, r.mode_cause, clock_timestamp() - r.mode_since AS mode_age, h.heal::int, h.people, h.oldest_hold, h.what
+       r.mode, r.mode_cause, clock_timestamp() - r.mode_since AS mode_age, h.heal::int, h.people, h.oldest_hold, h.what,
+       CASE WHEN r.finish THEN r.shards_wanted END AS shards_wanted
 FROM {{schema}}.relay AS r CROSS JOIN (SELECT count(*) AS shards FROM {{schema}}.relay) AS n
 CROSS JOIN LATERAL (
     SELECT count(*) FILTER (WHERE h.heals OR h.state <> 'held' OR h.asked IS NOT NULL) AS heal,

@@ -22,6 +22,8 @@ _OPTIONS = (
     "-c statement_timeout={statement} -c lock_timeout={lock}"
 )
 """Every statement of the relay is meant to read an index in its order and stop; a planner that expects few rows sorts instead."""
+RELAY_RIGHTS = "`packhorse migrate sql --grants relay=ROLE` prints what a relay's role needs"
+OWNER_RIGHTS = "run this as the role that owns the tables"
 
 
 C = TypeVar("C", bound="_Bounded")
@@ -125,9 +127,9 @@ def _told(what: str, error: psycopg.Error) -> str:
 
 
 @contextmanager
-def translated(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def translated(connection: psycopg.Connection[Any], *, rights: str = RELAY_RIGHTS) -> Iterator[None]:
     """
-    Run the block; turn the driver's errors into ours.
+    Run the block; turn the driver's errors into ours. *rights* is the next step where one is missing.
 
     Raises:
         NotReady: A table, column or right is missing.
@@ -137,8 +139,7 @@ def translated(connection: psycopg.Connection[Any]) -> Iterator[None]:
     try:
         yield
     except pg.InsufficientPrivilege as error:
-        step = "`packhorse migrate sql --grants relay=ROLE` prints what a relay's role needs"
-        raise NotReady(f"{_told('the database is not ready', error)}; {step}") from error
+        raise NotReady(f"{_told('the database is not ready', error)}; {rights}") from error
     except (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName) as error:
         raise NotReady(_told("the database is not ready", error) + "; run `packhorse migrate up`") from error
     except psycopg.Error as error:

@@ -11,7 +11,7 @@ from packhorse.core.acts import Actor
 from packhorse.core.errors import NotReady, SettingsError
 from packhorse.relay import debezium_sql as sql
 from packhorse.relay.debezium import Source
-from packhorse.relay.postgres.connection import Reach, connect, translated
+from packhorse.relay.postgres.connection import OWNER_RIGHTS, Reach, connect, translated
 
 MOST = 1_000
 """Rows are counted up to here."""
@@ -105,7 +105,7 @@ class ConnectorSlot:
         Raises:
             NotReady: The slot is missing, lost, of another kind, or was not made by the printed steps.
         """
-        with translated(self._connection):
+        with translated(self._connection, rights=OWNER_RIGHTS):
             fence, active, behind = self._found()
             shards = self._rows(sql.SHARDS)
             return Standing(
@@ -152,15 +152,15 @@ class ConnectorSlot:
         """
         standing = self.standing()
         _refuse([*_owned(standing.owners), *standing.obstacles()])
-        with translated(self._connection):
+        with translated(self._connection, rights=OWNER_RIGHTS):
             horizon, at = self._rows(sql.MARK)[0]
         self._await(at, wait=wait, pause=pause)
-        with translated(self._connection), self._connection.transaction():
+        with translated(self._connection, rights=OWNER_RIGHTS), self._connection.transaction():
             return self._move(horizon, Actor(user=user, role=self._connection.info.user))
 
     def _await(self, at: str, *, wait: float, pause: Callable[[float], object], every: float = 0.2) -> None:
         for _ in range(max(1, round(wait / every))):
-            with translated(self._connection):
+            with translated(self._connection, rights=OWNER_RIGHTS):
                 found = self._rows(sql.CONFIRMED, slot=self._slot, at=at)
             if found and found[0][0]:
                 return

@@ -47,7 +47,7 @@ def _shard(
 ) -> RelayStatus:  # fmt: skip
     (
         shard, epoch, owner, owned, lease_left, horizon, target, progress, published, saved_age, trouble, age, at, mode, cause,
-        mode_age, moves, holds, oldest, people,
+        mode_age, moves, holds, oldest, people, wanted,
     ) = row  # fmt: skip
     mine = sql.MINE.format(shards=shards, shard=shard) if shards > 1 else ""
     position = {"horizon": horizon, "target": target, "progress": progress}
@@ -60,6 +60,7 @@ def _shard(
         progress=progress, published=published, rate=None if before is None or seconds <= 0 else (published - before[8]) / seconds,
         saved_age=saved_age, lag_rows=lag[0], lag_seconds=lag[1], trouble=refusal or trouble, trouble_age=age, server=server,
         mode=mode, mode_cause=cause, mode_age=mode_age, moves=moves, holds=holds, oldest_hold=oldest, people=tuple(people),
+        shards_wanted=wanted,
     )  # fmt: skip
 
 

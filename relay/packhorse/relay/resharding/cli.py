@@ -37,8 +37,8 @@ def shards(
     Rows are dealt to shards by their key's hash; each shard has one owner at a time, and several relay processes share them
     evenly. One shard carries some 100,000 rows a second: more of them pay when its one core is the limit.
 
-    A change waits until every owner has finished what it has in work, so new rows wait meanwhile; it needs a running relay, and
-    the role that owns the tables.
+    A change waits until every owner has finished what it has in work, so new rows wait meanwhile; it needs the role that owns
+    the tables, and a running relay where work was left.
     Ctrl-C leaves the order standing: the same command goes on with it, --abort takes it back. Exit code 7: the time was up.
 
     [bold]Example[/]
@@ -65,9 +65,19 @@ def shards(
             _show(table.standing(), as_json=as_json)
         else:
             options.checked(as_json=as_json, yes=yes)
-            before = len(table.standing())
-            options.confirmed(f"Change from {before} to {number} shards? New rows wait meanwhile.", yes=yes)
-            _change(table, number, actor=who, why=reason, wait=wait)
+            standing = table.standing()
+            if len(standing) != number or any(shard.finish for shard in standing):
+                options.confirmed(
+                    f"Change from {len(standing)} to {number} shards? New rows wait meanwhile.", yes=yes
+                )
+            try:
+                _change(table, number, actor=who, why=reason, wait=wait)
+            except KeyboardInterrupt:
+                typer.echo(
+                    "no longer waiting; `packhorse relay shards` shows whether the order stands: then new rows wait for it",
+                    err=True,
+                )
+                raise
             _show(table.standing(), as_json=as_json)
     finally:
         table.close()
@@ -93,7 +103,8 @@ def _change(table: "PostgresResharding", number: int, *, actor: str, why: str | 
             told = text
         if SYSTEM_CLOCK.monotonic() > until:
             typer.echo(
-                "the time is up; the order stands: run it again, or take it back with --abort", err=True
+                "the time is up; the order stands, and new rows wait for it: run it again, or take it back with --abort",
+                err=True,
             )
             raise typer.Exit(TIME_IS_UP)
         pause.wait(PAUSE)

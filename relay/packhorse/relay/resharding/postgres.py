@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from packhorse.core.errors import NotReady, UsageError
-from packhorse.relay.postgres.connection import Reach, connect, translated
+from packhorse.relay.postgres.connection import OWNER_RIGHTS, Reach, connect, translated
 from packhorse.relay.resharding import sql
 from packhorse.relay.resharding.model import Standing, Step, next_step
 from packhorse.relay.shards import MOST_SHARDS
@@ -51,7 +51,7 @@ class PostgresResharding:
         """
         if not 1 <= wanted <= MOST_SHARDS:
             raise UsageError(f"{wanted} shards are not possible: 1 to {MOST_SHARDS}")
-        with translated(self._connection), self._connection.transaction():
+        with translated(self._connection, rights=OWNER_RIGHTS), self._connection.transaction():
             shards = self._read("LOCKED")
             if not shards:
                 raise NotReady("the table relay is empty; run `packhorse migrate up`")
@@ -95,7 +95,7 @@ class PostgresResharding:
 
     def abort(self, *, actor: str, why: str | None) -> bool:
         """Take an order back; False when there is none."""
-        with translated(self._connection), self._connection.transaction():
+        with translated(self._connection, rights=OWNER_RIGHTS), self._connection.transaction():
             shards = self._read("LOCKED")
             if not any(shard.finish for shard in shards):
                 return False
