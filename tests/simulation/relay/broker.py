@@ -24,6 +24,7 @@ class Topic:
         too_large: Rows that the client refuses before it hands them over.
         missing: Topics that are not there.
         leaderless: Partitions that nobody answers for.
+        mute: Partitions that confirm nothing though the broker says that all is well.
         bad_share: Part of the rows that is refused in one way or the other.
     """
 
@@ -33,6 +34,7 @@ class Topic:
         self.too_large: set[str] = set()
         self.missing: set[str] = set()
         self.leaderless: set[Place] = set()
+        self.mute: set[Place] = set()
         self.up = True
         self.bad_share = 0.06
 
@@ -158,7 +160,12 @@ class SimBroker:
     # --- what the scheduler does
 
     def _ready(self) -> list[Place]:
-        return [place for place in PLACES if self._queues[place] and place not in self.topic.leaderless]
+        leaderless, mute = self.topic.leaderless, self.topic.mute
+        return [
+            place
+            for place, queue in self._queues.items()
+            if queue and place not in leaderless and place not in mute
+        ]
 
     def busy(self) -> bool:
         return self.topic.up and bool(self._ready())

@@ -8,11 +8,15 @@ outlive a crash, a restore brings an earlier state back, and a slot hands out wh
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from uuid import UUID
 
+from packhorse.relay import shards
 from packhorse.relay.commands import HoldChange
 from packhorse.relay.holds import Hold, Scope
 from packhorse.relay.model import Position
+
+shard_of = lru_cache(maxsize=None)(shards.shard_of)
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Transaction:
 
 @dataclass
 class RelayRow:
-    """The relay's row."""
+    """One shard's row."""
 
     position: Position
     token: UUID | None = None
@@ -48,6 +52,7 @@ class RelayRow:
     holds: dict[Scope, Hold] = field(default_factory=dict)
     orders: int = 0
     finish: bool = False
+    wanted: int | None = None
     mode: str = "polling"
 
 
@@ -63,7 +68,7 @@ class Commit:
 class Database:
     """The server's memory; what a crash leaves of it is what the log had on disk."""
 
-    def __init__(self) -> None:
+    def __init__(self, shards: int = 1) -> None:
         self.next_xid = 1
         self.next_seq = 1
         self.inserted = 0
@@ -73,11 +78,11 @@ class Database:
         self.committed: dict[int, int] = {}
         self.logged: dict[int, int] = {}
         self.rows: list[Row] = []
-        self.relay = RelayRow(Position(horizon="1:1:"))
+        self.relays = {shard: RelayRow(Position(horizon="1:1:")) for shard in range(shards)}
         self.incarnation = 0
         self.commit_order: dict[str, list[str]] = {}
         self.log: list[Commit] = []
-        self.slot: int | None = None
+        self.slots: dict[int, int] = {}
         self.discarded: set[str] = set()
         self.gone: set[str] = set()
 
@@ -162,7 +167,7 @@ class Database:
         self.running = {xid: each for xid, each in self.running.items() if xid not in committed}
         self.inserted = self.flushed
         self.logged = {xid: lsn for xid, lsn in self.logged.items() if lsn <= self.flushed}
-        self.next_xid = max(self.logged, default=0) + 1
+        self.next_xid = max([*self.logged, *self.running], default=0) + 1
         self.completed = self.next_xid - 1
         prepared = [row for each in self.running.values() for row in each.rows]
         self.next_seq = max((row.seq for row in [*self.rows, *prepared]), default=0) + 1
@@ -187,32 +192,45 @@ class Database:
         before, incarnation = {row.name for row in self.rows}, self.incarnation
         gone = self.gone | before - {row.name for row in copy.rows}
         self.__dict__.update(copy.__dict__)
-        self.gone, self.incarnation, self.slot = gone, incarnation + 1, None
-        self.relay = replace(self.relay, token=None, lease_until=0.0)
+        self.gone, self.incarnation, self.slots = gone, incarnation + 1, {}
+        self.relays = {shard: replace(row, token=None, lease_until=0.0) for shard, row in self.relays.items()}
 
-    # --- the relay's holds
+    # --- the relays' rows
 
-    def change_holds(self, changes: "list[HoldChange] | tuple[HoldChange, ...]") -> None:
+    def shard_of(self, row: Row) -> int:
+        return shard_of(row.key, len(self.relays))
+
+    def published(self) -> bool:
+        """Tell whether every committed row is behind its shard's position."""
+        shards = self.relays
+        return all(behind(row, shards[self.shard_of(row)].position) for row in self.rows)
+
+    def holds(self) -> list[tuple[int, Hold]]:
+        """Return the open holds, with their shards."""
+        return [(shard, hold) for shard, row in self.relays.items() for hold in row.holds.values()]
+
+    def change_holds(self, shard: int, changes: "list[HoldChange] | tuple[HoldChange, ...]") -> None:
         """Do what a save says of holds; an order that came in between stays."""
+        holds = self.relays[shard].holds
         for change in changes:
             if change.hold is None:
-                self.relay.holds.pop(change.scope, None)
+                holds.pop(change.scope, None)
                 continue
-            there = self.relay.holds.get(change.scope)
+            there = holds.get(change.scope)
             asked = there is not None and there.asked and not (there.releasing or change.hold.releasing)
-            self.relay.holds[change.scope] = replace(change.hold, asked=asked)
+            holds[change.scope] = replace(change.hold, asked=asked)
 
-    def order_release(self, scope: Scope) -> None:
-        """Be a person who wants a hold back."""
-        if (hold := self.relay.holds.get(scope)) is not None and not hold.releasing:
-            self.relay.holds[scope] = replace(hold, asked=True)
-            self.relay.orders += 1
+
+@lru_cache(maxsize=4096)
+def _parsed(snapshot: str) -> tuple[int, frozenset[int]]:
+    _, xmax, running = snapshot.split(":")
+    return int(xmax), frozenset(int(xid) for xid in running.split(",") if xid)
 
 
 def visible(xid: int, snapshot: str) -> bool:
     """Tell what pg_visible_in_snapshot tells."""
-    _, xmax, running = snapshot.split(":")
-    return xid < int(xmax) and str(xid) not in running.split(",")
+    xmax, running = _parsed(snapshot)
+    return xid < xmax and xid not in running
 
 
 def behind(row: Row, position: Position) -> bool:

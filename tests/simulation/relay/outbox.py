@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from uuid import UUID
 
-from tests.simulation.relay.database import Database, Row, behind, visible
+from tests.simulation.relay.database import Database, RelayRow, Row, behind, shard_of, visible
 
-from packhorse.core.errors import DatabaseUnavailable
+from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import model
 from packhorse.relay.commands import Save
 from packhorse.relay.holds import Leg, Scope
@@ -33,10 +33,16 @@ class SimOutbox:
         pause: Lets others run; may raise the end of this process.
         cut: Asked before and after each statement: is this connection cut now?
         order: Key that rows are sorted by; a planted error changes it.
+        shards: Of how many shards this one reads its rows; part of the statements, which are put together in `own`.
     """
 
-    def __init__(self, database: Database, *, now: Callable[[], float], pause: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, shard: int, *, now: Callable[[], float], pause: Callable[[], None]
+    ) -> None:
         self.database = database
+        self.shard = shard
+        self.shards: Callable[[], int] = lambda: self._shards
+        self._shards = 1
         self.now = now
         self.pause = pause
         self.cut: Callable[[], bool] = lambda: False
@@ -76,26 +82,44 @@ class SimOutbox:
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
         del owner
         self._begin(connect=True)
-        row = self.database.relay
+        row = self._row()
+        if row is None:
+            self._end()
+            raise NotReady("there is no row for this shard")
         free = row.token is None or row.token == token or row.lease_until < self.now()
         free = free and not (row.finish and row.position.target is None)
         if free:
             row.epoch += row.token != token
             row.token, row.lease_until = token, self.now() + lease
-        found = self._ownership() if free else None
+            self._shards = len(self.database.relays)
+        found = self._ownership(row) if free else None
         self._end()
         return found
 
-    def _ownership(self) -> Ownership:
-        row = self.database.relay
+    def _row(self) -> RelayRow | None:
+        return self.database.relays.get(self.shard)
+
+    def _owned(self, token: UUID) -> RelayRow | None:
+        row = self._row()
+        return row if row is not None and row.token == token else None
+
+    def _mine(self) -> list[Row]:
+        """Return the committed rows of this shard."""
+        shards = self.shards()
+        return [row for row in self.database.rows if shard_of(row.key, shards) == self.shard]
+
+    def _ownership(self, row: RelayRow) -> Ownership:
         return Ownership(
             position=row.position, epoch=row.epoch, trouble=row.trouble, holds=tuple(row.holds.values()), orders=row.orders,
-            finish=row.finish, mode=row.mode,
+            finish=row.finish, mode=row.mode, shard=self.shard, shards=self._shards,
         )  # fmt: skip
 
     def orders(self) -> Orders:
         self._begin()
-        row = self.database.relay
+        row = self._row()
+        if row is None:
+            self._end()
+            raise NotReady("there is no row for this shard")
         found = Orders(holds=tuple(row.holds.values()), orders=row.orders, finish=row.finish)
         self._end()
         return found
@@ -104,7 +128,7 @@ class SimOutbox:
         self._begin()
         start, database = leg.start, self.database
         assert start.target is not None
-        rows = [row for row in database.rows if visible(row.xid, start.target) and not behind(row, start)]
+        rows = [row for row in self._mine() if visible(row.xid, start.target) and not behind(row, start)]
         top = max((row.seq for row in rows), default=0)
         top = top if leg.upto is None else min(top, leg.upto)
         high = min(start.progress + self.stretch(), top)
@@ -145,7 +169,7 @@ class SimOutbox:
         target = position.target or now
         seen = target if self.with_target else now
         rows = sorted(
-            (row for row in database.rows if visible(row.xid, seen) and not behind(row, position)),
+            (row for row in self._mine() if visible(row.xid, seen) and not behind(row, position)),
             key=self.order,
         )
         unflushed = None
@@ -174,11 +198,11 @@ class SimOutbox:
 
     def save(self, token: UUID, save: Save) -> bool:
         self._begin()
-        row = self.database.relay
-        mine = (row.token == token and row.position == save.old) or not self.check_token
-        if mine:
+        row = self._owned(token) if self.check_token else self._row()
+        mine = row is not None and (row.position == save.old or not self.check_token)
+        if row is not None and mine:
             row.position, row.published = save.new, row.published + save.rows
-            self.database.change_holds(tuple(save.holds))
+            self.database.change_holds(self.shard, tuple(save.holds))
             self._durable_write()
         self._end()
         return mine
@@ -191,28 +215,28 @@ class SimOutbox:
 
     def record_trouble(self, token: UUID, text: str | None) -> bool:
         self._begin()
-        mine = self.database.relay.token == token
-        if mine:
-            self.database.relay.trouble = text
+        row = self._owned(token)
+        if row is not None:
+            row.trouble = text
         self._end()
-        return mine
+        return row is not None
 
     def record_mode(self, token: UUID, mode: str, cause: str) -> bool:
         del cause
         self._begin()
-        mine = self.database.relay.token == token
-        if mine:
-            self.database.relay.mode = mode
+        row = self._owned(token)
+        if row is not None:
+            row.mode = mode
         self._end()
-        return mine
+        return row is not None
 
     def lag(self, position: Position) -> tuple[int, float]:
-        return sum(not behind(row, position) for row in self.database.rows), 0.0
+        return sum(not behind(row, position) for row in self._mine()), 0.0
 
     def release(self, token: UUID) -> None:
         self._begin()
-        if self.database.relay.token == token:
-            self.database.relay.token = None
+        if (row := self._owned(token)) is not None:
+            row.token = None
         self._end()
 
     def close(self) -> None:
@@ -223,9 +247,16 @@ class SimKeeper:
     """Be the port `Keeper`; `renew` is one step that the scheduler takes."""
 
     def __init__(
-        self, database: Database, *, lease: float, now: Callable[[], float], halt: Callable[[], None]
+        self,
+        database: Database,
+        shard: int,
+        *,
+        lease: float,
+        now: Callable[[], float],
+        halt: Callable[[], None],
     ) -> None:
         self._database = database
+        self._shard = shard
         self._lease = lease
         self._now = now
         self._halt = halt
@@ -253,10 +284,10 @@ class SimKeeper:
         )
 
     def renew(self, *, reachable: bool) -> None:
-        row = self._database.relay
-        if reachable and row.token == self._token:
+        row = self._database.relays.get(self._shard)
+        if reachable and row is not None and row.token == self._token:
             row.lease_until = self._deadline = self._now() + self._lease
-            self._orders = max(self._orders, row.orders)
+            self._orders = row.orders
         elif reachable:
             self._deadline, self._token = None, None
             self._halt()

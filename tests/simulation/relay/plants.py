@@ -1,20 +1,23 @@
 """Errors to plant: each is one small change that a careless hand could make, and the checker must find every one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
-from tests.simulation.relay import broker
-from tests.simulation.relay.world import Process
+from tests.simulation.relay import broker, people
+from tests.simulation.relay.database import Database
+from tests.simulation.relay.process import Process
 
 from packhorse.relay import after, after_release, after_sending, holding
 from packhorse.relay.commands import Save
 from packhorse.relay.events import DatabaseFailed, Owned, Sent
-from packhorse.relay.holds import Fault, Kind, Leg, Scope, next_leg
+from packhorse.relay.holds import Fault, Hold, Kind, Leg, Scope, next_leg
 from packhorse.relay.model import AGGREGATETYPE, ID, Batch, Position, Row
 from packhorse.relay.moment import Moment
-from packhorse.relay.state import State
+from packhorse.relay.resharding import model as resharding
+from packhorse.relay.resharding.model import Standing, Step, next_step
+from packhorse.relay.state import Release, State
 
 Plant = Callable[[Process], None]
 
@@ -65,6 +68,17 @@ def stream_at_once(process: Process) -> None:
     process.stream.skip_the_fence = True
 
 
+def read_as_many_shards_as_there_were(process: Process) -> None:
+    """Put the statements together once, and not again when the number of shards has changed."""
+    seen: list[int] = []
+
+    def first() -> int:
+        seen.append(process.outbox._shards)
+        return seen[0]
+
+    process.outbox.shards = first
+
+
 def mark_the_log_too_early(process: Process) -> None:
     """Take a snapshot for the horizon that shows more than was read."""
     process.stream.mark_early = True
@@ -79,7 +93,16 @@ WORLD_PLANTS: tuple[Plant, ...] = (
     client_overtakes,
     stream_at_once,
     mark_the_log_too_early,
+    read_as_many_shards_as_there_were,
 )
+
+
+THEME_OF: dict[object, str] = {
+    stream_at_once: "stream",
+    mark_the_log_too_early: "stream",
+    read_as_many_shards_as_there_were: "shards",
+}
+"""Where to look for an error that shows in few of all schedules."""
 
 
 @contextmanager
@@ -169,6 +192,71 @@ def release_ends_before_it_meets() -> AbstractContextManager[object]:
 
     return patch.object(after_release, "next_leg", once)
 
+
+def switch_from_horizons_that_differ() -> AbstractContextManager[object]:
+    """Deal the rows to other shards as soon as everybody has stopped, from the first one's horizon."""
+
+    def hasty(shards: Sequence[Standing], wanted: int) -> Step:
+        step = next_step(shards, wanted)
+        return Step.SWITCH if step is Step.LEVEL else step
+
+    return patch.object(resharding, "next_step", hasty)
+
+
+def switch_with_a_target_in_work() -> AbstractContextManager[object]:
+    """Deal the rows to other shards while a died owner's target is half done: all go on behind its progress."""
+
+    def hasty(shards: Sequence[Standing], wanted: int) -> Step:
+        step = next_step(shards, wanted)
+        ordered = all(shard.finish and shard.owner is None for shard in shards)
+        return Step.SWITCH if step is Step.WAIT and ordered else step
+
+    return patch.object(resharding, "next_step", hasty)
+
+
+def switch_under_an_owner() -> AbstractContextManager[object]:
+    """Deal the rows to other shards while owners still work: what they have in work is forgotten."""
+
+    def hasty(shards: Sequence[Standing], wanted: int) -> Step:
+        step = next_step(shards, wanted)
+        return Step.SWITCH if step is Step.ORDER else step
+
+    return patch.object(resharding, "next_step", hasty)
+
+
+def held_keys_stay_in_their_shard() -> AbstractContextManager[object]:
+    """Leave holds where they are while their rows go to other shards."""
+    deal = people.switch
+
+    def leave(database: Database, number: int) -> None:
+        holds = {shard: row.holds for shard, row in database.relays.items()}
+        deal(database, number)
+        for shard, row in database.relays.items():
+            row.holds = holds.get(shard, {})
+
+    return patch.object(people, "switch", leave)
+
+
+def a_range_goes_on_from_the_relay() -> AbstractContextManager[object]:
+    """Let a hold end where a range ends, though the relay has passed rows by since the order."""
+
+    def forget(state: State, hold: Hold, release: Release) -> State:
+        assert state.confirmed is not None
+        return _behind(
+            state, replace(hold, resume=state.confirmed) if hold.until is not None else hold, release
+        )
+
+    _behind = after_release._behind
+    return patch.object(after_release, "_behind", forget)
+
+
+SHARD_PLANTS = (
+    switch_from_horizons_that_differ,
+    switch_with_a_target_in_work,
+    switch_under_an_owner,
+    held_keys_stay_in_their_shard,
+)
+ORDER_PLANTS = (a_range_goes_on_from_the_relay,)
 
 CORE_PLANTS = (
     save_before_confirmation,

@@ -20,8 +20,9 @@ class SimStream:
         mark_late: Planted: take the position of the log before the snapshot.
     """
 
-    def __init__(self, database: Database, *, pause: Callable[[], None]) -> None:
+    def __init__(self, database: Database, shard: int, *, pause: Callable[[], None]) -> None:
         self.database = database
+        self.shard = shard
         self.pause = pause
         self.cut: Callable[[], bool] = lambda: False
         self.skip_the_fence = False
@@ -40,7 +41,7 @@ class SimStream:
     def prepare(self) -> Slot:
         self._look()
         database = self.database
-        if database.slot is None:
+        if self.shard not in database.slots:
             born, running = database.incarnation, set(database.running)
             for _ in range(PATIENCE):
                 if not running & set(database.running) or database.incarnation != born:
@@ -48,18 +49,20 @@ class SimStream:
                 self.pause()
             if running & set(database.running) or database.incarnation != born:
                 raise StreamUnavailable("a writer runs", cause=Cause.SLOT_LOST)
-            database.slot = database.inserted
+            database.slots[self.shard] = database.inserted
         at = database.inserted
         self._look()
         fence = database.begin()
         database.abort(fence)
+        self.pause()
         return Slot(name="slot", fence=-1 if self.skip_the_fence else fence.xid, at=at)
 
     def start(self, horizon: str, at: int) -> None:
         self._look()
-        if self.database.slot is None:
+        slots = self.database.slots
+        if self.shard not in slots:
             raise StreamUnavailable("no slot", cause=Cause.SLOT_LOST)
-        self.database.slot = max(self.database.slot, at)
+        slots[self.shard] = max(slots[self.shard], at)
         self._incarnation, self._horizon, self._rest = self.database.incarnation, horizon, []
         self._at = self._given = at
 
@@ -67,9 +70,10 @@ class SimStream:
         del patience, ask
         self._look()
         database = self.database
-        if database.slot is None or self._incarnation != database.incarnation:
+        if self.shard not in database.slots or self._incarnation != database.incarnation:
             raise StreamUnavailable("the slot is gone", cause=Cause.SLOT_LOST)
-        database.slot = max(database.slot, min(confirmed, database.flushed))
+        at = database.slots[self.shard]
+        database.slots[self.shard] = max(at, min(confirmed, database.flushed))
         rows = self._rest
         for commit in database.log:
             if len(rows) >= limit:
@@ -106,9 +110,9 @@ class SimStream:
 
     def held(self) -> SlotState:
         self._look()
-        slot = self.database.slot
+        slot = self.database.slots.get(self.shard)
         held = None if slot is None else self.database.inserted - slot
         return SlotState(name="slot", exists=slot is not None, held_bytes=held, lag_bytes=held)
 
     def drop(self) -> None:
-        self.database.slot = None
+        self.database.slots.pop(self.shard, None)

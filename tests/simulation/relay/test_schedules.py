@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from tests.simulation.relay.plants import CORE_PLANTS, WORLD_PLANTS, Plant
+from tests.simulation.relay.plants import (
+    CORE_PLANTS,
+    ORDER_PLANTS,
+    SHARD_PLANTS,
+    THEME_OF,
+    WORLD_PLANTS,
+    Plant,
+)
 from tests.simulation.relay.world import fault_of
 
 SEEDS = 1_000
@@ -42,13 +49,30 @@ def test_no_schedule_loses_or_swaps_a_row(first: int) -> None:
 @pytest.mark.case("R-20")
 @pytest.mark.parametrize("plant", WORLD_PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_error_around_the_core_is_found(plant: Plant) -> None:
-    assert any(fault_of(seed, plant) for seed in range(ENOUGH))
+    assert any(fault_of(seed, plant, theme=THEME_OF.get(plant)) for seed in range(ENOUGH))
 
 
 @pytest.mark.parametrize("planted", CORE_PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_error_in_the_core_is_found(planted: Callable[[], AbstractContextManager[None]]) -> None:
     with planted():
         assert any(fault_of(seed) for seed in range(ENOUGH))
+
+
+@pytest.mark.case("R-13")
+@pytest.mark.parametrize("planted", SHARD_PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_error_in_a_change_of_shards_is_found(
+    planted: Callable[[], AbstractContextManager[object]],
+) -> None:
+    with planted():
+        assert any(fault_of(seed, theme="shards") for seed in range(ENOUGH))
+
+
+@pytest.mark.parametrize("planted", ORDER_PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_error_in_ranges_that_go_again_is_found(
+    planted: Callable[[], AbstractContextManager[object]],
+) -> None:
+    with planted():
+        assert any(fault_of(seed, theme="orders") for seed in range(ENOUGH))
 
 
 @pytest.mark.case("R-02")

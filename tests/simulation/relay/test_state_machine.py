@@ -67,6 +67,8 @@ class RelayMachine(RuleBasedStateMachine):
                 "_backup",
                 "_restore",
                 "_drop_slot",
+                "_republish",
+                "_reshard",
             ]
         )
     )

@@ -1,165 +1,27 @@
 """The schedule: writers, relays, the network and faults take steps in an order drawn from one seed."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any
-from uuid import UUID
 
-from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
+from greenlet import getcurrent  # type: ignore[import-untyped]
+from tests.simulation.relay import people
 from tests.simulation.relay.broker import PLACES, TOPICS, SimBroker, Topic
-from tests.simulation.relay.database import Database, Transaction, behind
-from tests.simulation.relay.outbox import SimKeeper, SimOutbox
-from tests.simulation.relay.stream import SimStream
+from tests.simulation.relay.database import Database, Transaction
+from tests.simulation.relay.process import Process
 from tests.simulation.relay.writers import Writer
 
-from packhorse.relay.model import Policy
-from packhorse.relay.shell import Relay
+from packhorse.relay.resharding.model import Step
 
-LEASE = 1.0
-POLICY = Policy(
-    batch_rows=2, poll=0.01, idle_poll=0.03, save=0.02, idle_save=0.5, standby_poll=0.2, silence=0.5, stop_within=2.0,
-    retry_first=0.02, retry_longest=0.2, confirm_slice=0.02, broker_look=0.1, silence_longest=1.0, release_rows=3,
-    meet_within=0.3, heal_first=0.05, stream_retry=0.1, slot_look=0.1, slot_budget=60, slot_lag=40,
-)  # fmt: skip
-STEPS = 10_000
+STEPS = 20_000
+MOST_SHARDS = 3
+THEMES = ("plain", "plain", "shards", "orders", "stream")
+"""What happens more often in a run; of everything else something happens in each."""
 Action = Callable[[], object]
 
 
 class Stuck(AssertionError):
     """The schedule did not come to its end."""
-
-
-class SimClock:
-    """Be the port `Clock` (without a wall clock) on the world's time."""
-
-    def __init__(self, world: "World") -> None:
-        self._world = world
-
-    def now(self) -> object:
-        raise NotImplementedError
-
-    def monotonic(self) -> float:
-        return self._world.now
-
-
-class SimChance:
-    """Be the port `Chance` from the world's seed."""
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-
-    def fraction(self) -> float:
-        return self._random.random()
-
-    def token(self) -> UUID:
-        return UUID(int=self._random.getrandbits(128))
-
-
-class Task:
-    """One flow of control that the scheduler switches to."""
-
-    def __init__(self, run: Callable[[], object]) -> None:
-        self.greenlet = greenlet(run)
-        self.wake_at = 0.0
-
-    @property
-    def done(self) -> bool:
-        return bool(self.greenlet.dead)
-
-
-class SimPending:
-    """A fetch that runs in a task of its own."""
-
-    def __init__(self, fetch: Callable[[], Any], world: "World") -> None:
-        self._fetch = fetch
-        self._world = world
-        self._batch: Any = None
-        self._error: Exception | None = None
-        self.task = Task(self._run)
-
-    def _run(self) -> None:
-        try:
-            self._batch = self._fetch()
-        except Exception as error:  # noqa: BLE001 handed on to whoever waits
-            self._error = error
-
-    def done(self) -> bool:
-        return self.task.done
-
-    def result(self) -> Any:
-        while not self.task.done:
-            self._world.pause()
-        if self._error is not None:
-            raise self._error
-        return self._batch
-
-
-class Process:
-    """One relay process: the real shell over the real core, simulated ports."""
-
-    def __init__(self, world: "World") -> None:
-        self.world = world
-        self.frozen_until = 0.0
-        self.outbox = SimOutbox(world.database, now=lambda: world.now, pause=world.pause)
-        self.outbox.cut = world.cut
-        self.broker = SimBroker(world.topic, world.random, pause=world.pause)
-        self.keeper = SimKeeper(world.database, lease=LEASE, now=lambda: world.now, halt=self._halt)
-        self.seconds: list[SimBroker] = []
-        self.stream = SimStream(world.database, pause=world.pause)
-        self.stream.cut = world.cut
-        self.outbox.stretch = lambda: world.random.choice((1, 3, 1_000))
-        self.relay = Relay(
-            outbox=self.outbox,
-            broker=self.broker,
-            keeper=self.keeper,
-            pace=self,
-            policy=replace(POLICY, mode=world.mode),
-            owner="sim",
-            lease=LEASE,
-            clock=SimClock(world),  # type: ignore[arg-type]
-            chance=SimChance(world.random),  # type: ignore[arg-type]
-            second=self._second,
-            stream=self.stream,
-        )
-        self.tasks = [Task(self.relay.run)]
-        if world.plant is not None:
-            world.plant(self)
-
-    def _second(self) -> SimBroker:
-        broker = SimBroker(self.world.topic, self.world.random, pause=self.world.pause)
-        broker.overtake = self.broker.overtake
-        self.seconds.append(broker)
-        return broker
-
-    def _halt(self) -> None:
-        for broker in (self.broker, *self.seconds):
-            broker.halt()
-
-    def pause(self, seconds: float) -> None:
-        task = self.tasks[0]
-        task.wake_at = self.world.now + seconds
-        self.world.pause()
-
-    def wake(self) -> None:
-        self.tasks[0].wake_at = 0.0
-
-    def aside(self, work: Callable[[], Any]) -> SimPending:
-        return self.begin(work)
-
-    def begin(self, fetch: Callable[[], Any]) -> SimPending:
-        pending = SimPending(fetch, self.world)
-        self.tasks.append(pending.task)
-        return pending
-
-    def end(self) -> None:
-        """Die: what is under way may still arrive, nothing else happens any more."""
-        for task in self.tasks:
-            if not task.done and task.greenlet:
-                task.greenlet.throw(GreenletExit)
-        for broker in (self.broker, *self.seconds):
-            broker.close()
 
 
 class World:
@@ -172,29 +34,36 @@ class World:
     """
 
     def __init__(
-        self, seed: int, plant: Callable[[Process], None] | None = None, *, lock_keys: bool = True
+        self,
+        seed: int,
+        plant: Callable[[Process], None] | None = None,
+        *,
+        lock_keys: bool = True,
+        theme: str | None = None,
     ) -> None:
         self.random = Random(seed)
         self.plant = plant
         self.now = 0.0
         self.scheduler = getcurrent()
-        self.database = Database()
+        self.theme = self.random.choice(THEMES) if theme is None else theme
+        self.most_shards = MOST_SHARDS if self.theme == "shards" else 1
+        self.database = Database(self.random.randint(1, self.most_shards))
+        self.change: int | None = None
         self.topic = Topic()
-        self.topic.bad_share = self.random.choice((0.0, 0.06))
-        self.mode = self.random.choice(("polling", "auto"))
+        self.topic.bad_share = 0.15 if self.theme == "orders" else self.random.choice((0.0, 0.06))
+        self.mode = "auto" if self.theme == "stream" else self.random.choice(("polling", "auto"))
         self.backup: Database | None = None
         self.given_up: set[str] = set()
         self.faults = self.random.randint(0, 8)
         self.cuts = 0
         self.story: list[str] = []
         locks: dict[str, Transaction] | None = {} if lock_keys else None
+        transactions = 12 if self.theme == "stream" else 8 if self.mode == "auto" else 3
         self.writers = [
-            Writer(
-                self.database, self.topic, self.random, locks, transactions=3 if self.mode == "polling" else 8
-            )
+            Writer(self.database, self.topic, self.random, locks, transactions=transactions)
             for _ in range(self.random.randint(2, 4))
         ]
-        self.processes = [Process(self)]
+        self.processes = [Process(self, shard) for shard in self.database.relays]
         self.ghosts: list[SimBroker] = []
 
     # --- what the parties call
@@ -224,28 +93,20 @@ class World:
                 if self._quiet():
                     return
                 self._step()
-            raise Stuck(f"no end: {self.database.relay}, {self.story[-20:]}")
+            raise Stuck(f"no end: {self.database.relays}, {self.story[-20:]}")
         finally:
             for process in self.processes:
                 process.end()
 
     def _quiet(self) -> bool:
-        topic = self.topic
-        if (
-            self.writers
-            or self.faults
-            or topic.refused
-            or topic.too_large
-            or topic.missing
-            or topic.leaderless
-        ):
+        topic, database = self.topic, self.database
+        if self.writers or self.faults or not topic.up or self.change is not None:
             return False
-        if not topic.up or self.database.relay.holds:
+        if topic.refused or topic.too_large or topic.missing or topic.leaderless or topic.mute:
             return False
-        position = self.database.relay.position
-        return all(behind(row, position) for row in self.database.rows) and not any(
-            g.late for g in self.ghosts
-        )
+        if any(row.holds or row.finish for row in database.relays.values()):
+            return False
+        return database.published() and not any(ghost.late for ghost in self.ghosts)
 
     def _step(self) -> None:
         for process in [process for process in self.processes if process.tasks[0].done]:
@@ -290,12 +151,22 @@ class World:
         if not self.writers or self.random.random() < 0.02:
             if self.topic.refused or self.topic.too_large:
                 yield 0.1, self._mend
-            if self.topic.missing or self.topic.leaderless:
+            if self.topic.missing or self.topic.leaderless or self.topic.mute:
                 yield 0.1, self._heal
-        if any(not hold.fault.heals and not hold.releasing for hold in self.database.relay.holds.values()):
+        if any(not hold.fault.heals and not hold.releasing for _, hold in self.database.holds()):
             yield 0.05, self._order
-        if not any(process.frozen_until <= self.now for process in self.processes):
-            yield 0.2, self._start
+        yield from self._of_shards()
+
+    def _of_shards(self) -> Iterator[tuple[float, Action]]:
+        awake = {process.shard for process in self.processes if process.frozen_until <= self.now}
+        for shard in self.database.relays:
+            if shard not in awake:
+                yield 0.2, partial(self._start, shard)
+        for process in self.processes:
+            if process.shard not in self.database.relays and not process.stopping:
+                yield 0.2, process.stop
+        if self.change is not None or people.wanted(self.database) is not None:
+            yield 0.1, self._advance
 
     def _write(self, writer: Writer) -> None:
         if not writer.step():
@@ -308,8 +179,10 @@ class World:
 
     def _fault(self) -> None:
         self.faults -= 1
+        more = {"shards": self._reshard, "orders": self._republish, "stream": self._drop_slot}.get(self.theme)
         fault = self.random.choice(
             (
+                *((more,) * (2 if self.theme == "stream" else 8) if more is not None else ()),
                 self._kill,
                 self._freeze,
                 self._crash,
@@ -323,6 +196,7 @@ class World:
                 self._backup,
                 self._restore,
                 self._drop_slot,
+                self._republish,
             )
         )
         self.story.append(f"{self.now:.2f} {fault.__name__}")
@@ -353,13 +227,14 @@ class World:
     def _broker_up(self) -> None:
         self.topic.up = True
 
-    def _start(self) -> None:
-        if len(self.processes) < 3:
-            self.processes.append(Process(self))
+    def _start(self, shard: int | None = None) -> None:
+        if shard is not None or len(self.processes) < 2 + len(self.database.relays):
+            shard = self.random.choice(list(self.database.relays)) if shard is None else shard
+            self.processes.append(Process(self, shard))
 
     def _stop(self) -> None:
         if self.processes:
-            self.random.choice(self.processes).relay.stop()
+            self.random.choice(self.processes).stop()
 
     def _mend(self) -> None:
         """Take back that a row can't be sent; nobody tells the relay."""
@@ -370,25 +245,56 @@ class World:
     def _order(self) -> None:
         """Be a person: order a release, mended or not, or give the row up first."""
         held = [
-            hold for hold in self.database.relay.holds.values() if not hold.fault.heals and not hold.releasing
+            (shard, hold)
+            for shard, hold in self.database.holds()
+            if not hold.fault.heals and not hold.releasing
         ]
-        hold = self.random.choice(held)
+        shard, hold = self.random.choice(held)
         name = hold.fault.id
         if name is not None and self.random.random() < 0.2:
             self.database.discarded.add(name)
             self.given_up.add(name)
         self.story.append(f"{self.now:.2f} order {hold.scope.aggregateid}")
-        self.database.order_release(hold.scope)
+        people.order_release(self.database, shard, hold.scope)
+
+    def _republish(self) -> None:
+        rows = sorted(row.seq for row in self.database.rows)
+        if not rows:
+            return
+        first = self.random.choice(rows)
+        last = self.random.choice([seq for seq in rows if seq >= first])
+        until = last if self.random.random() < 0.6 else None
+        done = people.republish(self.database, self.random.choice(TOPICS), first, until, now=self.now)
+        self.story.append(f"from {first} to {until}: {done}")
+
+    def _reshard(self) -> None:
+        """Want another number of shards, or let the order of somebody who died stand."""
+        if self.most_shards > 1 and self.change is None and people.wanted(self.database) is None:
+            self.change = self.random.randint(1, self.most_shards)
+            self.story.append(f"{self.change} shards")
+
+    def _advance(self) -> None:
+        number = people.wanted(self.database) or self.change
+        assert number is not None
+        step = people.advance(self.database, number, now=self.now)
+        if step is None or self.random.random() < 0.02:
+            people.abort(self.database)
+            self.change = None
+        elif step in {Step.DONE, Step.SWITCH}:
+            self.change = None
+            self.story.append(f"{self.now:.2f} {step} {number}")
 
     def _break_topic(self) -> None:
-        if self.random.random() < 0.5:
+        which = self.random.random()
+        if which < 0.4:
             self.topic.missing.add(self.random.choice(TOPICS))
         else:
-            self.topic.leaderless.add(self.random.choice(PLACES))
+            (self.topic.leaderless if which < 0.7 else self.topic.mute).add(self.random.choice(PLACES))
 
     def _heal(self) -> None:
         self.topic.missing.clear()
         self.topic.leaderless.clear()
+        self.topic.mute.clear()
 
     def _backup(self) -> None:
         self.backup = self.database.backup()
@@ -398,7 +304,8 @@ class World:
             self.database.restore(self.backup)
 
     def _drop_slot(self) -> None:
-        self.database.slot = None
+        if self.database.slots:
+            self.database.slots.pop(self.random.choice(sorted(self.database.slots)))
 
 
 def arrivals(world: World) -> dict[str, list[str]]:
@@ -433,10 +340,14 @@ def judge(world: World) -> str | None:
 
 
 def fault_of(
-    seed: int, plant: Callable[[Process], None] | None = None, *, lock_keys: bool = True
+    seed: int,
+    plant: Callable[[Process], None] | None = None,
+    *,
+    lock_keys: bool = True,
+    theme: str | None = None,
 ) -> str | None:
     """Run one seed and say what went wrong, with the seed and the faults; None: nothing did."""
-    world = World(seed, plant, lock_keys=lock_keys)
+    world = World(seed, plant, lock_keys=lock_keys, theme=theme)
     try:
         world.run()
     except Stuck as stuck:
