@@ -202,3 +202,14 @@ def test_rows_before_one_whose_topic_nobody_describes_count_as_handed_over(
         confirmed(broker)
     finally:
         broker.close()
+
+
+@pytest.mark.case("R-12")
+def test_a_client_that_is_closed_at_this_moment_may_be_halted(make: Make, orders: str) -> None:
+    """Fails when the lease's thread dies of it at the end of a lease, just as the relay makes its client anew: the process would end."""
+    broker = make()
+    broker.send([row(1)])
+    confirmed(broker)
+    broker._producer.close()
+    broker.halt()
+    broker._make()

@@ -1,5 +1,6 @@
 """The port `Broker`: hand rows to librdkafka, hear what became of them, begin again when something failed."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -255,7 +256,9 @@ class KafkaBroker:
 
     def halt(self) -> None:
         self._halted = True
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        # closed at this moment by the thread that it belongs to, a client has nothing left that could leave
+        with contextlib.suppress(RuntimeError):
+            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
 
     def renew(self, patience: float) -> Failed | None:
         """Do as the port says; `silent` needs *patience*: without it nobody had time to answer."""
