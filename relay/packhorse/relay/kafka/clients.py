@@ -1,6 +1,7 @@
 """Make clients of confluent-kafka, so that a wrong property is named and nothing is written to the terminal."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -22,9 +23,44 @@ def _worth_telling(record: logging.LogRecord) -> bool:
     return "enable.gapless.guarantee is experimental" not in text and "Local: Purged in" not in text
 
 
+class Seldom:
+    """
+    Let a text of the client pass at most twice a minute.
+
+    While a broker is away the client writes several lines a second for each connection; they differ in a measured time alone.
+    What is dropped is counted, and said with the next line that passes.
+    """
+
+    __slots__ = ("_dropped", "_told")
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
+        self._dropped: dict[str, int] = {}
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        """Tell whether *record* is to be written."""
+        text = record.getMessage()
+        same = _MEASURED.sub("", text)
+        if 0 <= record.created - self._told.get(same, -_SELDOM) < _SELDOM:
+            self._dropped[same] = self._dropped.get(same, 0) + 1
+            return False
+        if len(self._told) >= _MOST_TEXTS:
+            self._told.clear()
+            self._dropped.clear()
+        self._told[same] = record.created
+        if dropped := self._dropped.pop(same, 0):
+            record.msg, record.args = f"{text} ({dropped} times more since it was last told)", None
+        return True
+
+
 Made = TypeVar("Made")
+_MEASURED = re.compile(r"\d+ms\b|#producer-\d+|, \d+ identical error\(s\) suppressed")
+_SELDOM = 30.0
+"""Seconds between two lines of the same text."""
+_MOST_TEXTS = 1_000
 _CLIENT_LOG = logging.getLogger("packhorse.relay.librdkafka")
 _CLIENT_LOG.addFilter(_worth_telling)
+_CLIENT_LOG.addFilter(Seldom())
 _WORTH_A_LINE = 0.1
 """Seconds; shorter pauses are a quota at work and no trouble."""
 
