@@ -241,6 +241,11 @@ class Composed:
     def _check_topics(self, namespace: str) -> None:
         topics = self.outbox.registered_topics()
         ours = [topic for topic in topics if topic.rpartition(".")[0] == namespace]
+        if topics and not ours:
+            _log.warning(
+                "no schema that is registered here belongs to a topic of this namespace; is PACKHORSE_NAMESPACE right?",
+                namespace=namespace, topics=", ".join(sorted(topics)[:3]),
+            )  # fmt: skip
         try:
             missing = self.broker.missing(ours) if ours else []
         except BrokerUnavailable as error:

@@ -15,3 +15,11 @@ def shard_of(key: str | None, shards: int) -> int:
     if shards == 1:
         return 0
     return int.from_bytes(sha256((key or "").encode()).digest()[:2], "big") % shards
+
+
+def no_row(schema: str, shard: int) -> str:
+    """Return what to say when the row of *shard* is gone."""
+    return (
+        f"{schema}.relay has no row for shard {shard}, so nothing says how far the outbox is published; restore the row from a "
+        "backup, or ask before inserting one: a new horizon publishes all rows again"
+    )

@@ -99,6 +99,15 @@ def test_a_missing_shard_is_named(group: Relays, database: str) -> None:
     assert "no row for shard 0" in refused(group.environment)
 
 
+def test_a_namespace_that_no_schema_belongs_to_is_told(group: Relays, database: str) -> None:
+    """Fails when a relay with a mistyped namespace sends rows to topics that nobody reads, without a word."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO packhorse.schema_version VALUES ('elsewhere.order-elsewhere.Placed', 1, 'x', 7, '{}')"
+        )
+    group.start().wait_for("is PACKHORSE_NAMESPACE right?")
+
+
 def test_a_horizon_ahead_of_the_database_is_named_and_not_taken_for_published(
     group: Relays, database: str
 ) -> None:

@@ -7,6 +7,7 @@ from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay.identity import sql
 from packhorse.relay.identity.facts import Facts, Memory, Rows, Signs
 from packhorse.relay.identity.judge import Verdict, judge, wants_signs
+from packhorse.relay.shards import no_row
 
 CHUNK = 50_000
 """Rows that one statement looks through: it ends long before any time-out, whatever waits."""
@@ -39,9 +40,7 @@ class Judge:
         """
         found = ask(self._sql["FACTS"], {"shard": self._shard})
         if not found:
-            raise NotReady(
-                f"{self._schema}.relay has no row for shard {self._shard}; run `packhorse migrate up`"
-            )
+            raise NotReady(no_row(self._schema, self._shard))
         (
             saved, here, horizon, counter, reached, epoch, published, saved_at, seq_high, position, before, age, last_save,
         ) = found[0]  # fmt: skip

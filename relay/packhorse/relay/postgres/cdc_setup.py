@@ -9,6 +9,7 @@ from packhorse.relay import cdc_sql
 from packhorse.relay.cdc import Done, Listed, Report, Step, listed, size
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.slots import Server, Slots
+from packhorse.relay.shards import no_row
 from packhorse.relay.stream import SLOT_PREFIX, Cause, OtherSlot, StreamUnavailable
 
 
@@ -84,7 +85,7 @@ class CdcSetup:
             first.open()
             numbers = [number for (number,) in first.run(cdc_sql.SHARDS.format(schema=self._schema))]
             if 0 not in numbers:
-                raise NotReady(f"{self._schema}.relay has no row for shard 0; run `packhorse migrate up`")
+                raise NotReady(no_row(self._schema, 0))
             for number in sorted(set(numbers) - {0}):
                 shards.append(Slots(self._url, self._schema, shard=number, reach=self._reach))
                 shards[-1].open()

@@ -10,6 +10,7 @@ from packhorse.relay import sql
 from packhorse.relay.identity.judge import standing
 from packhorse.relay.identity.look import Judge
 from packhorse.relay.postgres.connection import Reach, connect, translated
+from packhorse.relay.shards import no_row
 from packhorse.relay.status import COUNTED, RelayStatus
 
 
@@ -35,7 +36,7 @@ def read_all(
             pause(sample)
         rows = connection.execute(status).fetchall()
         if not rows or rows[0][0] != 0:
-            raise NotReady(f"{schema}.relay has no row for shard 0; run `packhorse migrate up`")
+            raise NotReady(no_row(schema, 0))
         return [
             _shard(connection, schema, row, None if pause is None else first.get(row[0]), len(rows))
             for row in rows

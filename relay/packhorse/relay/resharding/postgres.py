@@ -7,7 +7,7 @@ from packhorse.core.errors import NotReady, UsageError
 from packhorse.relay.postgres.connection import OWNER_RIGHTS, Reach, connect, translated
 from packhorse.relay.resharding import sql
 from packhorse.relay.resharding.model import Standing, Step, next_step
-from packhorse.relay.shards import MOST_SHARDS
+from packhorse.relay.shards import MOST_SHARDS, no_row
 
 
 class PostgresResharding:
@@ -20,6 +20,7 @@ class PostgresResharding:
     def __init__(self, url: str, schema: str, *, reach: Reach | None = None) -> None:
         """Connect."""
         self._connection = connect(url, reach or Reach())
+        self._schema = schema
         self._sql = {
             name: getattr(sql, name).format(schema=schema)
             for name in (
@@ -54,7 +55,7 @@ class PostgresResharding:
         with translated(self._connection, rights=OWNER_RIGHTS), self._connection.transaction():
             shards = self._read("LOCKED")
             if not shards:
-                raise NotReady("the table relay is empty; run `packhorse migrate up`")
+                raise NotReady(no_row(self._schema, 0))
             other = {shard.wanted for shard in shards if shard.finish} - {wanted}
             if other:
                 raise UsageError(
