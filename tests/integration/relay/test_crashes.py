@@ -54,7 +54,7 @@ def test_a_kill_repeats_no_more_than_came_since_the_last_save(
     group: Relays, database: str, stack: Endpoints, topic: str
 ) -> None:
     """Fails when progress inside a target is not saved: the whole backlog would go out again."""
-    rows = 40_000
+    rows = 150_000
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(
             "INSERT INTO packhorse.outbox (id, aggregatetype, aggregateid, type, schema_version, payload)"

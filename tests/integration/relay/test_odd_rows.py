@@ -9,6 +9,7 @@ from tests.support.topics import wait_for
 from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
+from packhorse.producer.grants import grants
 from packhorse.relay.postgres.status import read_status
 
 
@@ -41,9 +42,8 @@ def test_a_right_that_goes_away_is_told_by_the_status_and_comes_back(
         connection.execute(f"CREATE ROLE {role} LOGIN SUPERUSER")
         try:
             connection.execute(f"ALTER ROLE {role} NOSUPERUSER")
-            connection.execute(f"GRANT USAGE ON SCHEMA packhorse TO {role}")
-            connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA packhorse TO {role}")
-            connection.execute(f"GRANT UPDATE ON packhorse.relay TO {role}")
+            for statements in grants("packhorse", [("relay", role)]):
+                connection.execute(statements.encode())
             place = database.rpartition("@")[2].removeprefix("postgresql://")
             group.environment["PACKHORSE_DATABASE_URL"] = f"postgresql://{role}@{place}"
             relay = group.start()
