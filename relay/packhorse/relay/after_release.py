@@ -10,7 +10,7 @@ from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay import events as e
 from packhorse.relay.handlers import Handlers
 from packhorse.relay.holding import changed, with_holds
-from packhorse.relay.holds import Fault, Hold, Kind, next_leg
+from packhorse.relay.holds import Fault, Hold, Kind, Scope, next_leg
 from packhorse.relay.model import SEQ, Batch
 from packhorse.relay.moment import Moment
 from packhorse.relay.state import Release, State, replace
@@ -45,7 +45,7 @@ def advanced(state: State, at: Moment) -> State:
         return state
     release = state.release
     if release is None:
-        return _begun(state)
+        return _begun(state, at)
     if release.broken or release.waiting:
         return state
     hold = state.hold_of(release.scope)
@@ -56,11 +56,19 @@ def advanced(state: State, at: Moment) -> State:
     return _onward(state, hold, release, at) if release.leg is None and release.batch is None else state
 
 
-def _begun(state: State) -> State:
+def _begun(state: State, at: Moment) -> State:
+    hold = _ready(state, at)
+    return state if hold is None else replace(state, release=Release(scope=hold.scope, sent=hold.position))
+
+
+def _ready(state: State, at: Moment) -> Hold | None:
+    """Return the first hold that is to be released and does not pause after trouble."""
+    due = dict(state.retries)
     for hold in state.holds:
-        if hold.releasing and not blocked(state, hold):
-            return replace(state, release=Release(scope=hold.scope, sent=hold.position))
-    return state
+        paused = not hold.fault.heals and at.now < due.get(hold.scope, at.now)
+        if hold.releasing and not paused and not blocked(state, hold):
+            return hold
+    return None
 
 
 def _onward(state: State, hold: Hold, release: Release, at: Moment) -> State:
@@ -191,7 +199,11 @@ def _refused(state: State, event: e.HeldRefused, at: Moment) -> State:
 
 
 def _stumbled(state: State, reason: str, at: Moment) -> State:
-    """Pause after trouble that no row is to blame for; a hold that heals by itself waits for its next probe."""
+    """
+    Pause after trouble that no row is to blame for; others that are to be released have their turn meanwhile.
+
+    A hold that heals by itself waits for its next probe.
+    """
     release = state.release
     assert release is not None
     hold = state.hold_of(release.scope)
@@ -199,9 +211,11 @@ def _stumbled(state: State, reason: str, at: Moment) -> State:
         state = _back(state, hold, replace(hold.fault, reason=reason), at)
     failures = release.failures + 1
     backoff = Backoff(first=at.policy.retry_first, longest=at.policy.retry_longest)
-    pause = delay_after(failures, backoff, jitter=at.jitter)
+    next_at = at.now + delay_after(failures, backoff, jitter=at.jitter)
+    if hold is not None and not hold.fault.heals:
+        state = _paused(state, hold.scope, next_at)
     return replace(
-        state, release=replace(release, broken=True, meeting=False, failures=failures, next_at=at.now + pause)
+        state, release=replace(release, broken=True, meeting=False, failures=failures, next_at=next_at)
     )
 
 
@@ -222,15 +236,20 @@ def _narrower(state: State, hold: Hold, fault: Fault, at: Moment) -> State:
 def _back(state: State, hold: Hold, fault: Fault, at: Moment) -> State:
     """Hold what was on its way back again."""
     state = changed(state, replace(hold, fault=fault, releasing=False, tries=hold.tries + 1))
-    return later(state, hold, at)
+    return later(state, hold, at) if fault.heals else state
 
 
 def later(state: State, hold: Hold, at: Moment) -> State:
     """Probe *hold* again after a pause that grows."""
     backoff = Backoff(first=at.policy.heal_first, longest=at.policy.retry_longest)
-    due = at.now + delay_after(hold.tries + 1, backoff, jitter=at.jitter)
-    others = tuple(item for item in state.retries if item[0] != hold.scope)
-    return replace(state, retries=(*others, (hold.scope, due)))
+    return _paused(state, hold.scope, at.now + delay_after(hold.tries + 1, backoff, jitter=at.jitter))
+
+
+def _paused(state: State, scope: Scope, until: float) -> State:
+    """Note that the hold of *scope* has no turn before *until*; forget the scopes that are held no more."""
+    open_ = {hold.scope for hold in state.holds} - {scope}
+    others = tuple(item for item in state.retries if item[0] in open_)
+    return replace(state, retries=(*others, (scope, until)))
 
 
 def _probed(state: State, event: e.ScopeProbed, at: Moment) -> State:
@@ -257,6 +276,8 @@ def _releaser_renewed(state: State, event: e.ReleaserRenewed, at: Moment) -> Sta
     left = state.release or release
     hold = state.hold_of(release.scope)
     if hold is None or not hold.releasing or blocked(state, hold):
+        return replace(state, release=None)
+    if left.failures and _ready(state, at) is not None:
         return replace(state, release=None)
     again = Release(scope=hold.scope, sent=hold.position, next_at=left.next_at, failures=left.failures)
     return replace(state, release=again)

@@ -189,6 +189,28 @@ def test_a_hold_that_heals_is_probed_with_growing_pauses_and_then_released() -> 
     assert isinstance(release_step(walk), FetchHeld)
 
 
+def test_a_release_that_can_t_go_on_lets_others_have_their_turn() -> None:
+    """Fails when one release keeps the second client for itself while its partition is away: all others would wait for hours."""
+    other = Hold(fault=fault(4, key="other"), position=Position(horizon=H0))
+    walk = Walk()
+    walk.owning(replace(HELD, releasing=True), replace(other, releasing=True), at=HERE)
+    leg = leg_of(walk)
+    walk.on(HeldFetched(batch(3, start=leg.start, target=H1)))
+    walk.on(HeldSent(1))
+    assert isinstance(walk.on(HeldUnconfirmed(), after=POLICY.silence + 1), RenewReleaser)
+    walk.on(ReleaserRenewed())
+    command = release_step(walk)
+    assert isinstance(command, FetchHeld)
+    assert command.scope == other.scope
+    walk.on(HeldFetched(batch(start=command.leg.start, target=H1)))
+    while not isinstance(walk.command, RenewReleaser):
+        walk.on(Confirmed())
+    walk.on(ReleaserRenewed(), after=1)
+    again = release_step(walk)
+    assert isinstance(again, FetchHeld)
+    assert again.scope == HELD.scope
+
+
 def test_a_silent_release_stops_itself_and_not_the_relay() -> None:
     hold = Hold(fault=MISSING, position=Position(horizon=H0), releasing=True)
     walk = Walk()
