@@ -139,7 +139,7 @@ def test_time_outs_hold_through_the_pooler_and_the_connection_goes_on(pooled: st
     assert owned is not None
     with psycopg.connect(database) as other:
         other.execute("SELECT FROM packhorse.relay FOR UPDATE")
-        with pytest.raises(StatementFailed, match="lock timeout"):
+        with pytest.raises(StatementFailed, match="lock timeout; who holds the tables"):
             outbox.record_trouble(TOKEN, "trouble")
     assert outbox.record_trouble(TOKEN, None)
     outbox.close()

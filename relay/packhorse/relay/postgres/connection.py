@@ -148,4 +148,6 @@ def translated(connection: psycopg.Connection[Any], *, rights: str = RELAY_RIGHT
         if connection.closed or connection.broken or not idle or elsewhere:
             connection.close()
             raise DatabaseUnavailable(_told("the database does not answer", error)) from error
-        raise StatementFailed(_told("a statement failed", error)) from error
+        waits = isinstance(error, (pg.LockNotAvailable, pg.QueryCanceled))
+        step = "; who holds the tables: pg_locks, pg_stat_activity" if waits else ""
+        raise StatementFailed(_told("a statement failed", error) + step) from error
