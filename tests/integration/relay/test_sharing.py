@@ -2,13 +2,17 @@
 
 import signal
 
+import psycopg
 import pytest
 from tests.support.cli import packhorse_started
-from tests.support.relay import RelayProcess, Relays, Writer
+from tests.support.relay import RelayProcess, Relays, Writer, insert
 from tests.support.topics import first_arrivals, wait_for
 from tests.support.wait import eventually
 
+from packhorse.core.errors import NotReady
 from packhorse.local.settings import Endpoints
+from packhorse.relay.orders.postgres import PostgresOrders
+from packhorse.relay.orders.republish import Wanted
 from packhorse.relay.postgres.status import read_all
 from packhorse.relay.resharding.model import Step
 from packhorse.relay.resharding.postgres import PostgresResharding
@@ -110,6 +114,25 @@ def test_a_change_that_was_begun_is_taken_back_or_gone_on_with(group: Relays, da
         eventually(lambda: table.advance(3, actor="test", why=None)[0] is Step.SWITCH, what="three shards")
         shared_evenly(database, 1, 3)
         assert relay.stop() == 0
+    finally:
+        table.close()
+
+
+def test_no_range_is_sent_again_while_the_shards_change(database: str) -> None:
+    """Fails when a topic is held then: nobody would own its shard until the change is done, and the change waits for the hold."""
+    table = PostgresResharding(database, "packhorse")
+    try:
+        with psycopg.connect(database, autocommit=True) as connection:
+            insert(connection, "k")
+        with PostgresOrders(database, "packhorse") as orders:
+            found = orders.found(Wanted(aggregatetype="orders", first=1))
+            assert table.advance(2, actor="test", why=None)[0] is Step.ORDER
+            with pytest.raises(NotReady, match="the number of shards changes"):
+                orders.republish(found, actor="test", why=None)
+            assert table.abort(actor="test", why=None)
+            assert len(orders.republish(found, actor="test", why=None)) == 1
+        with pytest.raises(NotReady, match="or release it"):
+            table.advance(2, actor="test", why=None)
     finally:
         table.close()
 

@@ -166,7 +166,13 @@ class PostgresOrders:
         return ids
 
     def _sent_again(self, wanted: Wanted, stretch: Stretch, actor: str) -> int:
-        owned, horizon = self._rows(sql.ORDER, shard=stretch.shard)[0]
+        ordered = self._rows(sql.ORDER, shard=stretch.shard)
+        if not ordered or ordered[0][2]:
+            raise NotReady(
+                "the number of shards changes, and rows of a topic that goes again would belong to several of them; "
+                "`packhorse relay shards` shows when that is done: order it again then"
+            )
+        owned, horizon, _ = ordered[0]
         open_ = self._rows(sql.OPEN_OF, shard=stretch.shard, type=wanted.aggregatetype)
         now = replace(stretch, open_holds=tuple(id_ for id_, *_ in open_), owner="a relay" if owned else None)
         checked(Found(wanted=wanted, stretches=(now,), oldest=None))
@@ -229,7 +235,13 @@ class PostgresOrders:
         """Order the release; refuse when the hold is no longer as it was shown."""
         hold = view.hold
         asked = self._rows(
-            sql.RELEASE, id=view.id, rate=rate, code=hold.fault.code, row=hold.fault.id, tries=hold.tries
+            sql.RELEASE,
+            id=view.id,
+            shard=view.shard,
+            rate=rate,
+            code=hold.fault.code,
+            row=hold.fault.id,
+            tries=hold.tries,
         )
         if asked:
             return

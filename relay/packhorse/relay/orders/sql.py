@@ -78,17 +78,17 @@ SELECT o.id::text, o.seq, o.aggregatetype, o.aggregateid, o.type,
 
 ORDER = """
 UPDATE "{schema}".relay SET orders = orders + 1 WHERE shard = %(shard)s
-RETURNING coalesce(token IS NOT NULL AND lease_until > clock_timestamp(), false), horizon::text
+RETURNING coalesce(token IS NOT NULL AND lease_until > clock_timestamp(), false), horizon::text, finish
 """
-"""Tell the owner that there is an order; locks the shard's row, so it comes first. Says whether there is an owner, and how far it is."""
+"""Tell the owner that there is an order; locks the shard's row, so it comes first. Says whether there is an owner, how far it is, and whether the shards change."""
 
 RELEASE = """
 UPDATE "{schema}".relay_hold AS h SET asked = 'release', asked_at = clock_timestamp(), rate = %(rate)s::int, changed_at = clock_timestamp()
- WHERE h.id = %(id)s AND h.state = 'held' AND h.asked IS NULL AND h.code = %(code)s
+ WHERE h.id = %(id)s AND h.shard = %(shard)s AND h.state = 'held' AND h.asked IS NULL AND h.code = %(code)s
    AND h.message_id IS NOT DISTINCT FROM %(row)s::uuid AND (h.heals OR h.tries = %(tries)s)
 RETURNING h.asked_at
 """
-"""Order a release, only of what was shown: the same row at fault, and not tried again meanwhile."""
+"""Order a release, only of what was shown: the same row at fault, not tried again and not dealt to another shard meanwhile."""
 
 DISCARD = """
 INSERT INTO "{schema}".relay_discard (message_id, hold_id, aggregatetype, seq, actor, why)
