@@ -1,6 +1,7 @@
 """Several shards and several relays: joins, deaths, another number of shards, under writers that never stop."""
 
 import signal
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -11,8 +12,10 @@ from tests.support.wait import eventually
 
 from packhorse.core.errors import NotReady
 from packhorse.local.settings import Endpoints
+from packhorse.relay.errors import StatementFailed
 from packhorse.relay.orders.postgres import PostgresOrders
 from packhorse.relay.orders.republish import Wanted
+from packhorse.relay.postgres.outbox import PostgresOutbox
 from packhorse.relay.postgres.status import read_all
 from packhorse.relay.resharding.model import Step
 from packhorse.relay.resharding.postgres import PostgresResharding
@@ -116,6 +119,18 @@ def test_a_change_that_was_begun_is_taken_back_or_gone_on_with(group: Relays, da
         assert relay.stop() == 0
     finally:
         table.close()
+
+
+def test_a_shard_that_is_gone_ends_no_process(database: str) -> None:
+    """Fails when a relay that wakes after the shards were dealt anew dies of it, with all other shards of its process."""
+    outbox = PostgresOutbox(database, "packhorse", batch_rows=10, shard=3)
+    try:
+        with pytest.raises(NotReady):
+            outbox.own(UUID(int=1), "test", 5)
+        with pytest.raises(StatementFailed, match="shard 3 is gone"):
+            outbox.orders()
+    finally:
+        outbox.close()
 
 
 def test_no_range_is_sent_again_while_the_shards_change(database: str) -> None:

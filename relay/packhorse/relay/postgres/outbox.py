@@ -144,7 +144,10 @@ class PostgresOutbox:
         return tuple(holds.read(row) for row in self._rows("HOLDS"))
 
     def orders(self) -> Orders:
-        orders, finish = self._rows("ORDERS")[0]
+        rows = self._rows("ORDERS")
+        if not rows:
+            raise StatementFailed(f"shard {self._shard} is gone: there are fewer shards now")
+        orders, finish = rows[0]
         return Orders(holds=self._holds(), orders=orders, finish=finish)
 
     def fetch_held(self, scope: Scope, leg: Leg, limit: int) -> Batch:
