@@ -105,12 +105,15 @@ def throughput(ground: Ground, carrier: Carrier, rows: int) -> Throughput:
         with running(carrier, place) as child:
             if carrier.name == "fetching alone":
                 return _told(child, place, rows)
+            writer = None
             if carrier.live:
                 wait_ready(carrier, place)
                 before = ground.counters(place)
                 writer = threading.Thread(target=carrier.table.backlog, args=(ground, place, rows))
                 writer.start()
             course = watched(ground, place, child, rows)
+            if writer is not None:
+                writer.join()
         return _result(carrier, course, rows, before, ground.counters(place))
 
 
