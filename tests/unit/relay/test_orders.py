@@ -9,7 +9,7 @@ import pytest
 from packhorse.core.errors import NotReady, OwnershipLost, SettingsError, UnknownId
 from packhorse.relay.holds import Fault, Hold, Kind, Scope, Screen
 from packhorse.relay.model import Position
-from packhorse.relay.orders.follow import FAILED_AGAIN, OK, UNPROVED, follow, progress_of
+from packhorse.relay.orders.follow import FAILED_AGAIN, INTERRUPTED, OK, UNPROVED, follow, progress_of
 from packhorse.relay.orders.model import (
     SCANNED,
     HoldView,
@@ -162,7 +162,7 @@ def test_ctrl_c_ends_the_looking_alone() -> None:
         raise KeyboardInterrupt
 
     heard: list[str] = []
-    assert follow([view()], interrupted, seconds=9, heard=heard.append) == UNPROVED
+    assert follow([view()], interrupted, seconds=9, heard=heard.append) == INTERRUPTED
     assert "the orders stand" in heard[0]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.relay.orders.model import HoldView
 
-OK, FAILED_AGAIN, UNPROVED = 0, 1, 7
+OK, FAILED_AGAIN, UNPROVED, INTERRUPTED = 0, 1, 7, 130
 _POLL_SECONDS = 0.2
 Heard = Callable[[str], None]
 
@@ -69,4 +69,4 @@ def follow(
             pause.wait(_POLL_SECONDS)
     except KeyboardInterrupt:
         heard("no longer following; the orders stand, `packhorse relay holds` tells how they went")
-        return UNPROVED
+        return INTERRUPTED
