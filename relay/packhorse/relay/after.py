@@ -27,7 +27,7 @@ def _owned(state: State, event: e.Owned, at: Moment) -> State:
     state = replace(
         state, owned=True, deadline=event.deadline, saved=position, confirmed=position, sent=position, unsaved=0, batch=None,
         full=False, flushing_since=None, told=event.trouble, orders=event.orders, orders_read=event.orders,
-        finish=event.finish, mode_told=event.mode,
+        finish=event.finish, mode_told=("polling", "start") if event.mode == "polling" else None,
     )  # fmt: skip
     return after_release.ordered(after_release.forget(with_holds(state, event.holds, saved=event.holds)))
 
@@ -93,7 +93,7 @@ def _trouble_recorded(state: State, event: e.TroubleRecorded, at: Moment) -> Sta
 
 def _mode_recorded(state: State, event: e.ModeRecorded, at: Moment) -> State:
     del event, at
-    return replace(state, mode_told=state.mode)
+    return replace(state, mode_told=(state.mode, state.mode_cause))
 
 
 def _lag_measured(state: State, event: e.LagMeasured, at: Moment) -> State:

@@ -157,7 +157,7 @@ def _renewed(state: State, event: e.SenderRenewed, at: Moment) -> State:
     if state.confirmed is None or not state.owned:
         return state
     state = after_stream.leave(state, "client_renewed")
-    for partition in {fault.scope: fault for fault in (*gone, *event.silent)}.values():
+    for partition in {fault.scope: fault for fault in (*event.silent, *gone)}.values():
         state = held(state, partition)
     if event.fault is None or gone or event.silent:
         if not outstanding or gone or event.silent:

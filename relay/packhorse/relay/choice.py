@@ -53,7 +53,7 @@ def _settle(state: State, *, now: float, policy: Policy) -> c.Command | None:
 def _tell(state: State) -> c.Command | None:
     if state.trouble != state.told:
         return c.RecordTrouble(state.trouble)
-    if state.mode != state.mode_told:
+    if (state.mode, state.mode_cause) != state.mode_told:
         return c.RecordMode(state.mode, state.mode_cause)
     return c.ReadOrders() if state.orders != state.orders_read else None
 

@@ -32,7 +32,7 @@ def carry(state: State, *, now: float, policy: Policy) -> c.Command:
     """
     stream = state.stream
     assert stream is not None
-    if state.mode_told != state.mode:
+    if state.mode_told != (state.mode, state.mode_cause):
         return c.Wait(max(state.database_at - now, 0.001))
     if now >= state.slot_at:
         return c.LookAtSlot()

@@ -80,19 +80,9 @@ class Scope:
         return f"one {self.kind.name.lower()} of {self.aggregatetype}"
 
 
-LONGEST_KEY = 2_000
-"""Bytes of a key that a hold can have: an entry of the table's unique index has 2,704 at most."""
-
-
 def scope_of(row: Row) -> Scope:
-    """
-    Return the scope that a fault of *row*'s own holds: its key, or the row alone when it has none.
-
-    A key too long for the table's index holds its topic: a hold that can't be saved would stop everything.
-    """
+    """Return the scope that a fault of *row*'s own holds: its key, or the row alone when it has none."""
     key = row[AGGREGATEID]
-    if key is not None and len(key.encode()) > LONGEST_KEY:
-        return Scope(kind=Kind.TOPIC, aggregatetype=row[AGGREGATETYPE])
     if key is None:
         return Scope(kind=Kind.ROW, aggregatetype=row[AGGREGATETYPE], message_id=row[ID])
     return Scope(kind=Kind.KEY, aggregatetype=row[AGGREGATETYPE], aggregateid=key)

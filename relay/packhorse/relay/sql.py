@@ -185,8 +185,8 @@ made AS (
         partitions int, message_id uuid, seq bigint, code text, reason text, heals boolean, horizon pg_snapshot,
         target pg_snapshot, progress bigint, until bigint, resume_horizon pg_snapshot, resume_target pg_snapshot,
         resume_progress bigint, state text, tries int, sent bigint, rate int)
-    ON CONFLICT (shard, scope, aggregatetype, (CASE scope WHEN 'row' THEN message_id::text WHEN 'key' THEN aggregateid
-        WHEN 'partition' THEN partition::text ELSE '' END)) WHERE state <> 'ended'
+    ON CONFLICT (shard, scope, hashtextextended(aggregatetype, 0), hashtextextended((CASE scope WHEN 'row' THEN message_id::text
+        WHEN 'key' THEN aggregateid WHEN 'partition' THEN partition::text ELSE '' END), 0)) WHERE state <> 'ended'
     DO UPDATE SET message_id = EXCLUDED.message_id, seq = EXCLUDED.seq, code = EXCLUDED.code, reason = EXCLUDED.reason,
         heals = EXCLUDED.heals, horizon = EXCLUDED.horizon, target = EXCLUDED.target, progress = EXCLUDED.progress,
         until = EXCLUDED.until, resume_horizon = EXCLUDED.resume_horizon, resume_target = EXCLUDED.resume_target,
@@ -230,7 +230,7 @@ SELECT coalesce(max(o.seq), 0) FROM "{schema}".outbox o
 """
 
 RECORD_MODE = """
-UPDATE "{schema}".relay SET mode = %(mode)s, mode_cause = %(cause)s, mode_since = clock_timestamp(),
+UPDATE "{schema}".relay SET mode = %(mode)s, mode_cause = %(cause)s, mode_since = CASE WHEN mode = %(mode)s THEN coalesce(mode_since, clock_timestamp()) ELSE clock_timestamp() END,
     moves = moves + (mode <> %(mode)s)::int
  WHERE shard = {shard} AND token = %(token)s
 """

@@ -97,7 +97,7 @@ class State:
         release: A hold on its way back.
         turn: The release comes before the next batch.
         stream: The stream, or the way to it.
-        mode, mode_cause, mode_told: How the outbox is read, why, and whether the table says so.
+        mode, mode_cause, mode_told: How the outbox is read, why, and what of that the table says.
         preparing: A slot is being made ready, beside everything else.
         leaving: Why the stream is left; None: it is not.
     """
@@ -130,7 +130,7 @@ class State:
     stream: Stream | None = None
     mode: str = "polling"
     mode_cause: str = "start"
-    mode_told: str | None = None
+    mode_told: tuple[str, str] | None = None
     preparing: bool = False
     leaving: str | None = None
     drop_slot: bool = False

@@ -1,6 +1,7 @@
 """One suite on the simulated outbox and on the real one: what the relay's core may rest on."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
@@ -13,7 +14,8 @@ from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import DatabaseUnavailable
-from packhorse.relay.commands import Save
+from packhorse.relay.commands import HoldChange, Save
+from packhorse.relay.holds import Fault, Hold, Kind, Scope
 from packhorse.relay.model import ID, SEQ, Batch, Position
 from packhorse.relay.ports import Outbox
 from packhorse.relay.postgres.outbox import PostgresOutbox
@@ -81,7 +83,7 @@ class SimWorld:
         return SimWriting(self._database)
 
     def outbox(self) -> SimOutbox:
-        return SimOutbox(self._database, now=lambda: self._now, pause=lambda: None)
+        return SimOutbox(self._database, 0, now=lambda: self._now, pause=lambda: None)
 
     def lose(self, outbox: Outbox) -> None:
         outbox.close()
@@ -399,3 +401,25 @@ def test_without_its_connection_only_own_begins_anew(world: World, outbox: Outbo
         with pytest.raises(DatabaseUnavailable):
             call()
     assert start(outbox) == at
+
+
+@pytest.mark.case("R-10")
+def test_a_hold_is_saved_however_long_its_key_and_its_topic_are(outbox: Outbox) -> None:
+    """Fails when the table's index holds the texts themselves: an entry has an end, and a hold that can't be saved stops all."""
+    position = start(outbox)
+    scopes = [
+        Scope(kind=Kind.KEY, aggregatetype="orders", aggregateid="k" * 20_000),
+        Scope(kind=Kind.TOPIC, aggregatetype="t" * 20_000),
+    ]
+    faults = [
+        Fault(scope=scope, code="too_large", reason="r", heals=False, topic=scope.aggregatetype)
+        for scope in scopes
+    ]
+    holds = [Hold(fault=fault, position=position) for fault in faults]
+    for changed in (holds, [replace(hold, tries=1) for hold in holds]):
+        assert outbox.save(
+            TOKEN, Save(position, position, 0, [HoldChange(hold.scope, hold) for hold in changed])
+        )
+        assert list(outbox.orders().holds) == changed
+    assert outbox.save(TOKEN, Save(position, position, 0, [HoldChange(hold.scope, None) for hold in holds]))
+    assert outbox.orders().holds == ()

@@ -34,7 +34,7 @@ from packhorse.relay.events import (
     ScopeProbed,
     Waited,
 )
-from packhorse.relay.holds import Fault, Hold, Kind, Leg, Scope, Screen, next_leg, scope_of
+from packhorse.relay.holds import Fault, Hold, Kind, Leg, Scope, Screen, next_leg
 from packhorse.relay.model import Batch, Position
 
 HELD = Hold(fault=fault(3), position=Position(horizon=H0))
@@ -334,12 +334,6 @@ def test_a_row_waits_in_the_narrowest_of_its_holds() -> None:
     screen = Screen([Hold(fault=MISSING, position=HERE), HELD])
     assert screen.holder(row(1)) == HELD.scope
     assert screen.holder(row(1, "other")) == TOPIC
-
-
-def test_a_key_too_long_for_the_table_s_index_holds_its_topic() -> None:
-    """Fails when its hold can't be saved: no row of any topic would leave any more."""
-    assert scope_of(row(1, "k" * 2_000)).kind is Kind.KEY
-    assert scope_of(row(1, "ü" * 1_001)) == TOPIC
 
 
 def test_a_saved_hold_says_how_far_it_is() -> None:

@@ -15,6 +15,7 @@ from packhorse.relay.commands import (
     MarkHorizon,
     PrepareSlot,
     ReadStream,
+    RecordMode,
     Release,
     RenewSender,
     Save,
@@ -109,7 +110,7 @@ def test_nothing_is_read_before_the_table_has_heard_of_the_mode() -> None:
     while not isinstance(walk.command, ReadStream):
         before = walk.state.mode_told
         walk.told()
-    assert (before, walk.state.mode_told) == ("polling", "cdc")
+    assert (before, walk.state.mode_told) == (("polling", "start"), ("cdc", "caught_up"))
 
 
 @pytest.mark.case("C-01")
@@ -245,7 +246,7 @@ def test_without_the_lease_the_stream_is_left() -> None:
     walk.on(Waited(), after=5)
     walk.on(Owned(Position(horizon=H0), walk.now + 600, mode="cdc"))
     walk.told()
-    assert walk.state.mode_told == "polling"
+    assert walk.state.mode_told == ("polling", "owner_changed")
 
 
 def test_polling_mode_looks_for_no_stream() -> None:
@@ -334,3 +335,16 @@ def test_a_lost_connection_voids_the_slot_that_was_asked_for() -> None:
     walk.on(DatabaseFailed("away", connected=False))
     walk.on(Owned(Position(horizon=H0), deadline=walk.now + 600), SlotReady(SLOT))
     assert walk.state.stream is None
+
+
+def test_the_table_hears_why_there_is_no_stream() -> None:
+    """Fails when only a change of the mode is told: a relay that can't stream from its start would seem to be well."""
+    walk = Walk(AUTO)
+    walk.owning()
+    polled(walk, H0)
+    walk.told()
+    walk.on(SlotAsked())
+    walk.on(StreamFailed(Cause.NOT_SET_UP, "no right"))
+    assert walk.command == RecordMode("polling", Cause.NOT_SET_UP)
+    walk.told()
+    assert walk.state.mode_told == ("polling", Cause.NOT_SET_UP)

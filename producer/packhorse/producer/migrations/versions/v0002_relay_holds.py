@@ -71,8 +71,9 @@ COMMENT ON TABLE "{schema}".relay_hold IS
 COMMENT ON COLUMN "{schema}".relay_hold.until IS
     'A range that is sent again ends behind this seq; the release then goes on from the resume position';
 COMMENT ON COLUMN "{schema}".relay_hold.heals IS 'True: the relay tries again by itself; false: a person orders the release';
-CREATE UNIQUE INDEX relay_hold_open ON "{schema}".relay_hold (shard, scope, aggregatetype,
-    (CASE scope WHEN 'row' THEN message_id::text WHEN 'key' THEN aggregateid WHEN 'partition' THEN partition::text ELSE '' END))
+-- hashed, since an entry of an index has an end and a key has none
+CREATE UNIQUE INDEX relay_hold_open ON "{schema}".relay_hold (shard, scope, hashtextextended(aggregatetype, 0), hashtextextended(
+    (CASE scope WHEN 'row' THEN message_id::text WHEN 'key' THEN aggregateid WHEN 'partition' THEN partition::text ELSE '' END), 0))
     WHERE state <> 'ended';
 """
 
