@@ -40,6 +40,7 @@ class Carrier:
         settings: On top of the place's own variables.
         share: Part of the asked rows that it gets: the slow ones need fewer for a rate.
         least: Rows that it gets at least.
+        stock: Rows that are written for it at most, when it sends the same ones again; 0: all.
         warm: Part of the rows that are not counted, or, above 1, their number.
         latency: Whether it is measured at a fixed rate too.
         before: Runs when the table stands and before the backlog is written.
@@ -55,6 +56,7 @@ class Carrier:
     settings: Mapping[str, str] = field(default_factory=dict)
     share: float = 1.0
     least: int = 0
+    stock: int = 0
     warm: float = 0.1
     latency: bool = True
     before: Callable[[Place], None] = _nothing
@@ -145,7 +147,7 @@ CARRIERS: tuple[Carrier, ...] = (
         name="debezium", command=debezium.command, share=1.0, least=1_000_000, warm=200_000,
         before=debezium.prepare, missing=debezium.missing,
     ),
-    Carrier(name="producing alone", command=_module("produce"), latency=False),
+    Carrier(name="producing alone", command=_module("produce"), latency=False, least=1_000_000, stock=100_000),
     Carrier(name="fetching alone", command=_module("fetch"), latency=False),
 )  # fmt: skip
 

@@ -100,7 +100,7 @@ def throughput(ground: Ground, carrier: Carrier, rows: int) -> Throughput:
         carrier.before(place)
         stack.enter_context(carrier.condition(ground, place))
         if not carrier.live:
-            carrier.table.backlog(ground, place, rows)
+            carrier.table.backlog(ground, place, min(rows, carrier.stock or rows))
         before = ground.counters(place)
         with running(carrier, place) as child:
             if carrier.name == "fetching alone":
@@ -139,7 +139,7 @@ def _result(
         broker=(last.broker - first.broker) / carried * 1e6,
         memory=max(sample.memory for sample in course),
         statements=(after.statements - before.statements) / rows * 1e3,
-        wal=None if carrier.live else (after.wal - before.wal) / rows,
+        wal=None if carrier.live or carrier.stock else (after.wal - before.wal) / rows,
     )
 
 
