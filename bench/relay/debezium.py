@@ -11,7 +11,7 @@ from tests.support.connect import fetch_connect
 from packhorse.core.errors import PackhorseError
 from packhorse.local.java import find_java
 from packhorse.local.kafka import LOGGING, render
-from packhorse.relay.debezium import Connector, as_properties, configuration
+from packhorse.relay.debezium.config import Connector, as_properties, configuration
 from packhorse.relay.postgres.connector import source_of
 
 MEMORY = ("-Xms256m", "-Xmx1g")

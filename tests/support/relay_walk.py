@@ -1,11 +1,11 @@
 """Drive the relay's core by hand: events in, the next command out; time passes only when a test says so."""
 
-from packhorse.relay.commands import Command, Leave, RecordMode, RecordTrouble, Save
-from packhorse.relay.core import decide
-from packhorse.relay.events import Event, ModeRecorded, Owned, Saved, Started, TroubleRecorded
+from packhorse.relay.deciding.commands import Command, Leave, RecordMode, RecordTrouble, Save
+from packhorse.relay.deciding.core import decide
+from packhorse.relay.deciding.events import Event, ModeRecorded, Owned, Saved, Started, TroubleRecorded
+from packhorse.relay.deciding.state import State
 from packhorse.relay.holds import Fault, Hold, Kind, Scope
 from packhorse.relay.model import Batch, Policy, Position, Row
-from packhorse.relay.state import State
 
 POLICY = Policy(  # powers of two, so that sums and differences of times are exact
     batch_rows=4, poll=1 / 64, idle_poll=1 / 16, save=1 / 4, flush_patience=1 / 64, flush_poll=1 / 1024, retry_first=1 / 8,

@@ -9,10 +9,10 @@ import psycopg
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.relay.cdc.stream import Slot, StreamBatch, StreamUnavailable
 from packhorse.relay.model import Row
 from packhorse.relay.postgres.cdc_setup import CdcSetup
 from packhorse.relay.postgres.stream import PostgresStream
-from packhorse.relay.stream import Slot, StreamBatch, StreamUnavailable
 
 DROP = """
 SELECT pg_terminate_backend(s.active_pid, 5000) FROM pg_replication_slots AS s

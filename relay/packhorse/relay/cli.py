@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from packhorse.relay import debezium_cli
-from packhorse.relay.cdc_cli import cdc_setup
+from packhorse.relay.cdc.cli import cdc_setup
+from packhorse.relay.debezium import cli as debezium_cli
 from packhorse.relay.identity.cli import adopt
 from packhorse.relay.orders import hold_cli
 from packhorse.relay.orders.republish_cli import republish
 from packhorse.relay.resharding.cli import shards
 from packhorse.relay.verify.cli import verify
-from packhorse.relay.waking_cli import notify
+from packhorse.relay.waking.cli import notify
 from packhorse.schemas.flags import Broker, Namespace, Schema, Url
 
 app = typer.Typer(

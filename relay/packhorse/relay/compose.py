@@ -8,11 +8,12 @@ from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import BrokerUnavailable, NotReady
 from packhorse.core.kafka_properties import Property, merged
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
+from packhorse.relay.doing.lease import LeaseKeeper
+from packhorse.relay.doing.pace import ThreadPace
+from packhorse.relay.doing.shell import Relay
 from packhorse.relay.kafka import DEFAULTS, OURS, RESERVED, KafkaBroker, fence_name
-from packhorse.relay.lease import LeaseKeeper
 from packhorse.relay.model import Policy
 from packhorse.relay.owner import owner_name
-from packhorse.relay.pace import ThreadPace
 from packhorse.relay.ports import Probe
 from packhorse.relay.postgres.cdc_setup import left_slots
 from packhorse.relay.postgres.connection import Reach
@@ -24,8 +25,7 @@ from packhorse.relay.records import all_headers_of, headers_of
 from packhorse.relay.retention.keeper import RetentionKeeper
 from packhorse.relay.retention.postgres import PostgresPartitions
 from packhorse.relay.settings import RelaySettings
-from packhorse.relay.shell import Relay
-from packhorse.relay.waking import WakeListener
+from packhorse.relay.waking.listener import WakeListener
 
 _log = logs.logger("relay")
 MEASURE = 15.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from packhorse.relay.commands import Save
+from packhorse.relay.deciding.commands import Save
 from packhorse.relay.holds import Fault, Hold, Leg, Scope
 from packhorse.relay.identity.judge import Verdict
 from packhorse.relay.model import Batch, Position, Row

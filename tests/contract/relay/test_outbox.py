@@ -14,7 +14,7 @@ from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import DatabaseUnavailable
-from packhorse.relay.commands import HoldChange, Save
+from packhorse.relay.deciding.commands import HoldChange, Save
 from packhorse.relay.holds import Fault, Hold, Kind, Scope
 from packhorse.relay.model import ID, SEQ, Batch, Position
 from packhorse.relay.ports import Outbox

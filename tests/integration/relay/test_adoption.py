@@ -12,7 +12,7 @@ from tests.support.relay import insert
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import NotReady, OwnershipLost
 from packhorse.core.partitions import partition_of
-from packhorse.relay.commands import Save
+from packhorse.relay.deciding.commands import Save
 from packhorse.relay.identity import postgres
 from packhorse.relay.identity.adoption import Adoption
 from packhorse.relay.identity.judge import Kind

@@ -13,8 +13,8 @@ from tests.support.topics import first_arrivals, make_topic, records, wait_for
 from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
+from packhorse.relay.cdc.stream import lsn
 from packhorse.relay.model import ID
-from packhorse.relay.stream import lsn
 
 
 @pytest.fixture

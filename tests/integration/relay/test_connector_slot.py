@@ -10,7 +10,7 @@ from tests.support.databases import unique_name
 from tests.support.relay import insert
 
 from packhorse.core.errors import NotReady
-from packhorse.relay.debezium_sql import PREPARATION
+from packhorse.relay.debezium.sql import PREPARATION
 from packhorse.relay.postgres.connector import ConnectorSlot
 
 

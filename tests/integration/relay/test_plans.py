@@ -8,7 +8,7 @@ import pytest
 from tests.support.pgbouncer import Pooler
 from tests.support.relay import insert
 
-from packhorse.relay.commands import Save
+from packhorse.relay.deciding.commands import Save
 from packhorse.relay.model import Position
 from packhorse.relay.postgres.outbox import PostgresOutbox
 

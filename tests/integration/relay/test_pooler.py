@@ -21,7 +21,7 @@ from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.local.settings import Endpoints
 from packhorse.producer import Outbox
-from packhorse.relay.commands import Save
+from packhorse.relay.deciding.commands import Save
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.model import Position
 from packhorse.relay.postgres.connection import Reach, connect

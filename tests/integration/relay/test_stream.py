@@ -14,11 +14,11 @@ from tests.support.tls import Authority, TlsFront
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.relay.cdc.pgoutput import Visible
+from packhorse.relay.cdc.stream import Cause, StreamUnavailable
 from packhorse.relay.model import AGGREGATEID, ID, PAYLOAD, SEQ, WITHHELD, Position, Row
-from packhorse.relay.pgoutput import Visible
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.outbox import PostgresOutbox
-from packhorse.relay.stream import Cause, StreamUnavailable
 
 MIB = 1024 * 1024
 

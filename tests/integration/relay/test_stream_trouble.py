@@ -14,10 +14,10 @@ from tests.support.streams import Streams, read_all, read_to_mark, start, stream
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.relay.cdc.stream import Cause, StreamUnavailable, lsn
 from packhorse.relay.model import AGGREGATEID
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.slots import Slots
-from packhorse.relay.stream import Cause, StreamUnavailable, lsn
 
 Connection = psycopg.Connection[tuple[object, ...]]
 QUICK = Reach(connect=1.0, answer=1.0)

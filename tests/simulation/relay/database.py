@@ -12,7 +12,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from packhorse.relay import shards
-from packhorse.relay.commands import HoldChange
+from packhorse.relay.deciding.commands import HoldChange
 from packhorse.relay.holds import Hold, Scope
 from packhorse.relay.model import Position
 

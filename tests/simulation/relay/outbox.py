@@ -7,7 +7,7 @@ from tests.simulation.relay.database import Database, RelayRow, Row, behind, sha
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import model
-from packhorse.relay.commands import Save
+from packhorse.relay.deciding.commands import Save
 from packhorse.relay.holds import Leg, Scope
 from packhorse.relay.model import Batch, Position
 from packhorse.relay.ports import Orders, Ownership

@@ -9,15 +9,15 @@ from tests.simulation.relay import broker, people
 from tests.simulation.relay.database import Database
 from tests.simulation.relay.process import Process
 
-from packhorse.relay import after, after_release, after_sending, holding
-from packhorse.relay.commands import Save
-from packhorse.relay.events import DatabaseFailed, Owned, Sent
+from packhorse.relay.deciding import after, after_release, after_sending, holding
+from packhorse.relay.deciding.commands import Save
+from packhorse.relay.deciding.events import DatabaseFailed, Owned, Sent
+from packhorse.relay.deciding.moment import Moment
+from packhorse.relay.deciding.state import Release, State
 from packhorse.relay.holds import Fault, Hold, Kind, Leg, Scope, next_leg
 from packhorse.relay.model import AGGREGATETYPE, ID, Batch, Position, Row
-from packhorse.relay.moment import Moment
 from packhorse.relay.resharding import model as resharding
 from packhorse.relay.resharding.model import Standing, Step, next_step
-from packhorse.relay.state import Release, State
 
 Plant = Callable[[Process], None]
 

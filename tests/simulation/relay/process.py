@@ -11,8 +11,8 @@ from tests.simulation.relay.broker import SimBroker
 from tests.simulation.relay.outbox import SimKeeper, SimOutbox
 from tests.simulation.relay.stream import SimStream
 
+from packhorse.relay.doing.shell import Relay
 from packhorse.relay.model import Policy
-from packhorse.relay.shell import Relay
 
 if TYPE_CHECKING:
     from tests.simulation.relay.world import World

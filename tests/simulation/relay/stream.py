@@ -5,8 +5,8 @@ from collections.abc import Callable
 from tests.simulation.relay.database import Database, visible
 from tests.simulation.relay.outbox import as_tuple
 
+from packhorse.relay.cdc.stream import Cause, Slot, SlotState, StreamBatch, StreamUnavailable
 from packhorse.relay.model import Row
-from packhorse.relay.stream import Cause, Slot, SlotState, StreamBatch, StreamUnavailable
 
 PATIENCE = 40
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.relay_walk import H0, H1, H2, POLICY, Walk, batch, fault, row
 
 from packhorse.core.errors import SettingsError
-from packhorse.relay.commands import (
+from packhorse.relay.deciding.commands import (
     Command,
     Confirm,
     Fetch,
@@ -25,7 +25,7 @@ from packhorse.relay.commands import (
     Send,
     Wait,
 )
-from packhorse.relay.events import (
+from packhorse.relay.deciding.events import (
     BrokerAway,
     BrokerSeen,
     Confirmed,

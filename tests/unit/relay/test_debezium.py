@@ -8,8 +8,8 @@ from tests.support.cli import packhorse
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.message import HEADER_COLUMNS
-from packhorse.relay import debezium
-from packhorse.relay.debezium import Connector, Source
+from packhorse.relay.debezium import config as debezium
+from packhorse.relay.debezium.config import Connector, Source
 
 SOURCE = Source(host="db", port=5432, database="app", user="reader")
 GIVEN: dict[str, Any] = {

@@ -15,12 +15,12 @@ from packhorse.core.errors import DatabaseUnavailable, NotReady, PackhorseError,
 from packhorse.core.message import HEADER_COLUMNS
 from packhorse.core.telemetry import NO_TELEMETRY, Attributes, NoTelemetry, TraceContext
 from packhorse.relay.compose import kafka_properties
-from packhorse.relay.lease import LeaseKeeper
+from packhorse.relay.doing.lease import LeaseKeeper
+from packhorse.relay.doing.tracing import MOST, sending, traced
 from packhorse.relay.model import Row
 from packhorse.relay.records import all_headers_of, headers_of
 from packhorse.relay.settings import RelaySettings
 from packhorse.relay.status import COUNTED, RelayStatus
-from packhorse.relay.tracing import MOST, sending, traced
 
 TOKEN = UUID(int=1)
 GIVEN = {

@@ -15,9 +15,9 @@ from tests.support.pgoutput import (
     relation,
 )
 
+from packhorse.relay.cdc.pgoutput import Decoder
+from packhorse.relay.cdc.stream import Cause, StreamUnavailable
 from packhorse.relay.model import AGGREGATEID, SEQ
-from packhorse.relay.pgoutput import Decoder
-from packhorse.relay.stream import Cause, StreamUnavailable
 
 RECORDED = (
     bytes.fromhex(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.support.relay_walk import H0, H1, H2, POLICY, Walk, batch, fault, row
 
-from packhorse.relay.commands import (
+from packhorse.relay.deciding.commands import (
     Command,
     Confirm,
     ConfirmHeld,
@@ -18,7 +18,7 @@ from packhorse.relay.commands import (
     SendHeld,
     Wait,
 )
-from packhorse.relay.events import (
+from packhorse.relay.deciding.events import (
     Confirmed,
     Fetched,
     HeldConfirmed,

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from tests.support.relay_walk import H0, H1, POLICY, Walk, fault, row
 
-from packhorse.relay.commands import (
+from packhorse.relay.cdc.stream import Cause, Slot, SlotState, StreamBatch
+from packhorse.relay.deciding.commands import (
     Command,
     Confirm,
     Fetch,
@@ -24,7 +25,7 @@ from packhorse.relay.commands import (
     StopStream,
     Wait,
 )
-from packhorse.relay.events import (
+from packhorse.relay.deciding.events import (
     Confirmed,
     DatabaseFailed,
     Fetched,
@@ -47,10 +48,9 @@ from packhorse.relay.events import (
     Unconfirmed,
     Waited,
 )
+from packhorse.relay.doing.streamer import Streamer
 from packhorse.relay.holds import Fault, Hold, Kind, Scope
 from packhorse.relay.model import Batch, Position
-from packhorse.relay.stream import Cause, Slot, SlotState, StreamBatch
-from packhorse.relay.streamer import Streamer
 
 AUTO = replace(POLICY, mode="auto")
 SLOT = Slot(name="slot", fence=7, at=100)

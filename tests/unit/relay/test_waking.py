@@ -7,8 +7,8 @@ import pytest
 from tests.support.wait import eventually
 
 from packhorse.core.errors import DatabaseUnavailable
-from packhorse.relay import waking
-from packhorse.relay.waking import WakeListener
+from packhorse.relay.waking import listener as waking
+from packhorse.relay.waking.listener import WakeListener
 
 
 class Script:

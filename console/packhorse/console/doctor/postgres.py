@@ -26,8 +26,8 @@ from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError
 from packhorse.producer import migrate
 from packhorse.producer.sql import TABLES
+from packhorse.relay.cdc.stream import slot_name
 from packhorse.relay.identity.look import Judge
-from packhorse.relay.stream import slot_name
 
 
 class DatabaseCheck:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from packhorse.core.errors import NotReady, UsageError
-from packhorse.relay import cdc_sql
-from packhorse.relay.cdc import Done, Listed, Report, Step, listed, size
+from packhorse.relay.cdc import sql as cdc_sql
+from packhorse.relay.cdc.setup import Done, Listed, Report, Step, listed, size
+from packhorse.relay.cdc.stream import SLOT_PREFIX, Cause, OtherSlot, StreamUnavailable
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.slots import Server, Slots
 from packhorse.relay.shards import no_row
-from packhorse.relay.stream import SLOT_PREFIX, Cause, OtherSlot, StreamUnavailable
 
 
 class CdcSetup:

@@ -9,8 +9,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from packhorse.core.acts import Actor
 from packhorse.core.errors import NotReady, SettingsError
-from packhorse.relay import debezium_sql as sql
-from packhorse.relay.debezium import Source
+from packhorse.relay.debezium import sql
+from packhorse.relay.debezium.config import Source
 from packhorse.relay.postgres.connection import OWNER_RIGHTS, Reach, connect, translated
 
 MOST = 1_000

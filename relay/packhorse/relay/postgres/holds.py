@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from packhorse.relay.commands import HoldChange
+from packhorse.relay.deciding.commands import HoldChange
 from packhorse.relay.holds import Fault, Hold, Kind, Leg, Scope
 from packhorse.relay.model import SEQ, Batch, Position, Row
 

@@ -8,7 +8,7 @@ import psycopg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady
 from packhorse.relay import needs_sql, sql
-from packhorse.relay.commands import Save
+from packhorse.relay.deciding.commands import Save
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.holds import Hold, Leg, Scope
 from packhorse.relay.identity.facts import Facts, Memory

@@ -8,9 +8,9 @@ import psycopg
 from psycopg import generators, pq
 
 from packhorse.core.redaction import without_secrets
-from packhorse.relay import cdc_sql
+from packhorse.relay.cdc import sql as cdc_sql
+from packhorse.relay.cdc.stream import Cause, StreamUnavailable, lsn_text
 from packhorse.relay.postgres.connection import Reach
-from packhorse.relay.stream import Cause, StreamUnavailable, lsn_text
 
 _STATUS = struct.Struct(">cQQQqB")
 _OPTIONS = "-c statement_timeout={statement} -c lock_timeout={lock} -c wal_sender_timeout={silence}"

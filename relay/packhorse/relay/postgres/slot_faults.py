@@ -3,7 +3,7 @@
 import psycopg
 
 from packhorse.core.errors import PackhorseError
-from packhorse.relay.stream import Cause, StreamUnavailable
+from packhorse.relay.cdc.stream import Cause, StreamUnavailable
 
 TIMED_OUT = frozenset({"55P03", "57014"})
 """SQLSTATE of a lock and of a statement that took too long."""

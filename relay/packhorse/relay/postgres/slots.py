@@ -6,7 +6,18 @@ from typing import Any
 import psycopg
 
 from packhorse.core.errors import PackhorseError
-from packhorse.relay import cdc_sql
+from packhorse.relay.cdc import sql as cdc_sql
+from packhorse.relay.cdc.stream import (
+    Cause,
+    OtherSlot,
+    Slot,
+    SlotState,
+    StreamUnavailable,
+    lsn,
+    lsn_text,
+    publication_name,
+    slot_name,
+)
 from packhorse.relay.model import Row, Snapshot
 from packhorse.relay.postgres.connection import Reach, connect, translated
 from packhorse.relay.postgres.slot_faults import (
@@ -19,17 +30,6 @@ from packhorse.relay.postgres.slot_faults import (
     unavailable,
 )
 from packhorse.relay.sql import FLUSH_LOG
-from packhorse.relay.stream import (
-    Cause,
-    OtherSlot,
-    Slot,
-    SlotState,
-    StreamUnavailable,
-    lsn,
-    lsn_text,
-    publication_name,
-    slot_name,
-)
 
 SET_UP = 5.0
 """Seconds that making a slot may take: polling waits meanwhile."""

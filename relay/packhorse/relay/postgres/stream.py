@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 
 from packhorse.core.clock import Clock
+from packhorse.relay.cdc.pgoutput import Decoder
+from packhorse.relay.cdc.stream import Cause, Slot, SlotState, StreamBatch, StreamUnavailable
 from packhorse.relay.model import Snapshot
-from packhorse.relay.pgoutput import Decoder
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.replication import Replication
 from packhorse.relay.postgres.slot_faults import failed, lost, not_set_up
 from packhorse.relay.postgres.slots import Slots
-from packhorse.relay.stream import Cause, Slot, SlotState, StreamBatch, StreamUnavailable
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Bytes of rows in one read, about; what lies behind them stays in the socket and with the server."""

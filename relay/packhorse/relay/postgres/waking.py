@@ -5,10 +5,10 @@ from typing import Any
 import psycopg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
-from packhorse.relay import waking_sql as sql
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.postgres.connection import Reach, connect, translated
 from packhorse.relay.postgres.pooled import PooledConnection
+from packhorse.relay.waking import sql
 
 TRIES = 10
 QUIET = 10.0

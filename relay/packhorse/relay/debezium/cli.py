@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from packhorse.relay.debezium import HEARTBEAT, PASSWORD
+from packhorse.relay.debezium.config import HEARTBEAT, PASSWORD
 from packhorse.schemas.flags import Namespace, Schema, Url
 
 
@@ -67,11 +67,11 @@ def config(
 
     [bold]Example[/]: packhorse relay debezium-config --namespace airline --format sql
     """
-    from packhorse.relay import debezium
-    from packhorse.relay.debezium_sql import PREPARATION
+    from packhorse.relay.cdc.stream import publication_name
+    from packhorse.relay.debezium import config as debezium
+    from packhorse.relay.debezium.sql import PREPARATION
     from packhorse.relay.postgres.connector import source_of
     from packhorse.relay.settings import DebeziumSettings
-    from packhorse.relay.stream import publication_name
 
     settings = DebeziumSettings.load(
         {"database_url": database_url, "database_schema": database_schema, "namespace": namespace}
@@ -113,7 +113,7 @@ def ready(database_url: Url = None, database_schema: Schema = None, slot: Slot =
 
     [bold]Example[/]: packhorse relay debezium-ready
     """
-    from packhorse.relay.debezium import checked_slot, slot_of
+    from packhorse.relay.debezium.config import checked_slot, slot_of
     from packhorse.relay.postgres.connector import ConnectorSlot
     from packhorse.relay.settings import StatusSettings
 
@@ -153,7 +153,7 @@ def horizon(
     import threading
 
     from packhorse.core.users import system_user
-    from packhorse.relay.debezium import checked_slot, slot_of
+    from packhorse.relay.debezium.config import checked_slot, slot_of
     from packhorse.relay.postgres.connector import ConnectorSlot
     from packhorse.relay.settings import StatusSettings
 

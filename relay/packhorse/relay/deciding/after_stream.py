@@ -7,12 +7,12 @@ confirmed. The way out is polling from the horizon: what came since is sent agai
 """
 
 from packhorse.core.backoff import Backoff, delay_after
-from packhorse.relay import events as e
-from packhorse.relay.handlers import Handlers
+from packhorse.relay.cdc.stream import Cause
+from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding.handlers import Handlers
+from packhorse.relay.deciding.moment import Moment
+from packhorse.relay.deciding.state import State, Stream, replace
 from packhorse.relay.model import Position
-from packhorse.relay.moment import Moment
-from packhorse.relay.state import State, Stream, replace
-from packhorse.relay.stream import Cause
 
 FEW_ROWS = 200
 """A read that brings fewer has caught up."""

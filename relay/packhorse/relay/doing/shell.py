@@ -10,19 +10,19 @@ from packhorse.core import logs
 from packhorse.core.clock import Chance, Clock
 from packhorse.core.errors import DatabaseUnavailable, NotReady, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
-from packhorse.relay import commands as c
-from packhorse.relay import events as e
-from packhorse.relay.core import decide
+from packhorse.relay.cdc.stream import Stream
+from packhorse.relay.deciding import commands as c
+from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding.core import decide
+from packhorse.relay.deciding.state import State
+from packhorse.relay.doing.releaser import Releaser
+from packhorse.relay.doing.sender import Sender
+from packhorse.relay.doing.streamer import Streamer
+from packhorse.relay.doing.telling import Teller
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.identity.judge import Verdict
 from packhorse.relay.model import Batch, Policy, Position
 from packhorse.relay.ports import Broker, Keeper, NoProbe, Outbox, Pace, Pending, Probe
-from packhorse.relay.releaser import Releaser
-from packhorse.relay.sender import Sender
-from packhorse.relay.state import State
-from packhorse.relay.stream import Stream
-from packhorse.relay.streamer import Streamer
-from packhorse.relay.telling import Teller
 
 _log = logs.logger("relay")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from packhorse.core import logs
 from packhorse.core.errors import BrokerUnavailable
-from packhorse.relay import commands as c
-from packhorse.relay import events as e
+from packhorse.relay.deciding import commands as c
+from packhorse.relay.deciding import events as e
 from packhorse.relay.ports import Broker, Outbox, Probe
 
 _log = logs.logger("relay")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from packhorse.core.errors import SettingsError
 from packhorse.core.message import HEADER_COLUMNS
 from packhorse.core.naming import IDENTIFIER_MAX, checked_identifier
-from packhorse.relay.stream import SLOT_PREFIX
+from packhorse.relay.cdc.stream import SLOT_PREFIX
 
 PASSWORD = "${env:PACKHORSE_DATABASE_PASSWORD}"  # noqa: S105 it says where it is
 """Where Connect finds the database's password; a reference, resolved on the worker."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from packhorse.relay.stream import OtherSlot, SlotState
+from packhorse.relay.cdc.stream import OtherSlot, SlotState
 
 
 class Done(StrEnum):

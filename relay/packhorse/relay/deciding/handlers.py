@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from packhorse.relay.moment import Moment
-from packhorse.relay.state import State
+from packhorse.relay.deciding.moment import Moment
+from packhorse.relay.deciding.state import State
 
 Handler = Callable[[State, Any, Moment], State]
 Handlers = dict[type[Any], Handler]

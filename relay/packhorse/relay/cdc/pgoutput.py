@@ -11,8 +11,8 @@ from operator import itemgetter
 from typing import Any
 
 from packhorse.core.message import HEADER_COLUMNS
+from packhorse.relay.cdc.stream import Cause, StreamUnavailable
 from packhorse.relay.model import SEQ, Row, Snapshot
-from packhorse.relay.stream import Cause, StreamUnavailable
 
 _TEXT_TYPES = frozenset({25, 1043})
 _TYPES = {"id": 2950, "payload": 17, "headers": 3802, "created_at": 1114, "xid": 5069, "seq": 20}

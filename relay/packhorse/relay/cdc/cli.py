@@ -78,7 +78,7 @@ def _list(setup: "CdcSetup", *, as_json: bool) -> None:
     import json
 
     from packhorse.core.text import inert
-    from packhorse.relay.cdc import size
+    from packhorse.relay.cdc.setup import size
 
     found = setup.slots()
     if as_json:
@@ -97,7 +97,7 @@ def _drop(setup: "CdcSetup", name: str, *, as_json: bool) -> None:
 
     from packhorse.core.text import inert
     from packhorse.core.users import system_user
-    from packhorse.relay.cdc import size
+    from packhorse.relay.cdc.setup import size
 
     dropped = setup.drop(name, actor=system_user())
     if as_json:

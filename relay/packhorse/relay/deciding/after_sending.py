@@ -1,13 +1,13 @@
 """What the relay knows after rows were fetched, sent, confirmed or refused."""
 
-from packhorse.relay import after_stream
-from packhorse.relay import events as e
-from packhorse.relay.handlers import Handlers
-from packhorse.relay.holding import held, passed_by, screened
+from packhorse.relay.deciding import after_stream
+from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding.handlers import Handlers
+from packhorse.relay.deciding.holding import held, passed_by, screened
+from packhorse.relay.deciding.moment import Moment
+from packhorse.relay.deciding.state import State, replace
 from packhorse.relay.holds import Fault, Kind
 from packhorse.relay.model import Policy
-from packhorse.relay.moment import Moment
-from packhorse.relay.state import State, replace
 
 LONGEST_SAVE_PAUSE = 5.0
 """Seconds; however slow the broker confirms, this is what a kill repeats at most."""

@@ -17,12 +17,12 @@ writers that lock the key before they draw the sequence value. What it keeps to 
 
 from collections.abc import Iterable
 
-from packhorse.relay import after, after_release, after_sending, after_stream, choice
-from packhorse.relay.commands import Command, Confirm
-from packhorse.relay.events import Event
+from packhorse.relay.deciding import after, after_release, after_sending, after_stream, choice
+from packhorse.relay.deciding.commands import Command, Confirm
+from packhorse.relay.deciding.events import Event
+from packhorse.relay.deciding.moment import Moment
+from packhorse.relay.deciding.state import State, replace
 from packhorse.relay.model import Policy
-from packhorse.relay.moment import Moment
-from packhorse.relay.state import State, replace
 
 
 def decide(

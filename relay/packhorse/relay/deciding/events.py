@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from packhorse.relay.cdc.stream import Cause, Slot, SlotState, StreamBatch
 from packhorse.relay.holds import Fault, Hold, Scope
 from packhorse.relay.model import Batch, Position, Snapshot
-from packhorse.relay.stream import Cause, Slot, SlotState, StreamBatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """What the relay does next: `choose(state) -> command`."""
 
-from packhorse.relay import choose_release, choose_stream
-from packhorse.relay import commands as c
-from packhorse.relay.after_sending import silence_of
+from packhorse.relay.deciding import choose_release, choose_stream
+from packhorse.relay.deciding import commands as c
+from packhorse.relay.deciding.after_sending import silence_of
+from packhorse.relay.deciding.state import State
 from packhorse.relay.model import Batch, Policy, Position
-from packhorse.relay.state import State
 
 AWAIT_REPORTS = 10.0
 """Seconds that outstanding reports are awaited for after one failed."""

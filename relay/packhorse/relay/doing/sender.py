@@ -6,11 +6,11 @@ from typing import Any
 from packhorse.core import logs
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.telemetry import Telemetry
-from packhorse.relay import commands as c
-from packhorse.relay import events as e
+from packhorse.relay.deciding import commands as c
+from packhorse.relay.deciding import events as e
+from packhorse.relay.doing.tracing import sending
 from packhorse.relay.model import Row
 from packhorse.relay.ports import Broker, Failed, Handed, Probe
-from packhorse.relay.tracing import sending
 
 _log = logs.logger("relay")
 PIECE = 500

@@ -7,13 +7,13 @@ hold ends, and the same save says both.
 """
 
 from packhorse.core.backoff import Backoff, delay_after
-from packhorse.relay import events as e
-from packhorse.relay.handlers import Handlers
-from packhorse.relay.holding import changed, with_holds
+from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding.handlers import Handlers
+from packhorse.relay.deciding.holding import changed, with_holds
+from packhorse.relay.deciding.moment import Moment
+from packhorse.relay.deciding.state import Release, State, replace
 from packhorse.relay.holds import Fault, Hold, Kind, Scope, next_leg
 from packhorse.relay.model import SEQ, Batch
-from packhorse.relay.moment import Moment
-from packhorse.relay.state import Release, State, replace
 
 MEET_WITH = 0.1
 """Seconds that the last rows of a release may take at its rate: the relay stands still for them, and everybody waits."""

@@ -2,8 +2,8 @@
 
 from packhorse.core import logs
 from packhorse.core.telemetry import Metric, Telemetry
+from packhorse.relay.deciding.state import State
 from packhorse.relay.holds import Hold
-from packhorse.relay.state import State
 
 _log = logs.logger("relay")
 

@@ -1,10 +1,10 @@
 """What a release does next, and when a hold that heals by itself is looked at."""
 
-from packhorse.relay import commands as c
-from packhorse.relay.after_release import blocked
+from packhorse.relay.deciding import commands as c
+from packhorse.relay.deciding.after_release import blocked
+from packhorse.relay.deciding.state import State
 from packhorse.relay.holds import Leg
 from packhorse.relay.model import Policy
-from packhorse.relay.state import State
 
 
 def standing(state: State, *, now: float) -> bool:

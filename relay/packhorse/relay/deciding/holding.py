@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from packhorse.relay.deciding.state import State, replace
 from packhorse.relay.holds import Fault, Hold, Screen
 from packhorse.relay.model import SEQ, Batch
-from packhorse.relay.state import State, replace
 
 
 def with_holds(state: State, holds: Iterable[Hold], *, saved: Iterable[Hold] | None = None) -> State:

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 from packhorse.core import logs
-from packhorse.relay import commands as c
-from packhorse.relay import events as e
+from packhorse.relay.cdc.stream import Slot, Stream, StreamUnavailable
+from packhorse.relay.deciding import commands as c
+from packhorse.relay.deciding import events as e
 from packhorse.relay.model import AGGREGATEID
 from packhorse.relay.ports import Pace, Pending
 from packhorse.relay.shards import shard_of
-from packhorse.relay.stream import Slot, Stream, StreamUnavailable
 
 _log = logs.logger("relay")
 

@@ -1,13 +1,13 @@
 """What the relay knows after something happened: `apply(state, event) -> state`."""
 
 from packhorse.core.backoff import Backoff, delay_after
-from packhorse.relay import after_release, after_sending, after_stream
-from packhorse.relay import events as e
-from packhorse.relay.handlers import Handlers
-from packhorse.relay.holding import rescreened, with_holds
+from packhorse.relay.deciding import after_release, after_sending, after_stream
+from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding.handlers import Handlers
+from packhorse.relay.deciding.holding import rescreened, with_holds
+from packhorse.relay.deciding.moment import Moment
+from packhorse.relay.deciding.state import State, replace
 from packhorse.relay.model import Policy
-from packhorse.relay.moment import Moment
-from packhorse.relay.state import State, replace
 
 
 def apply(state: State, event: e.Event, *, now: float, policy: Policy, jitter: float) -> State:

@@ -1,9 +1,9 @@
 """What the relay does next on its way into the stream, and in it."""
 
-from packhorse.relay import commands as c
-from packhorse.relay.after_stream import past, wanted
+from packhorse.relay.deciding import commands as c
+from packhorse.relay.deciding.after_stream import past, wanted
+from packhorse.relay.deciding.state import State, Stream
 from packhorse.relay.model import Policy
-from packhorse.relay.state import State, Stream
 
 PROMPT = 0.002
 """Seconds to wait for confirmations between two reads: the client sends at once meanwhile instead of lingering."""

@@ -1,0 +1,1 @@
+"""Streaming from a replication slot: the words, the decoder, the set-up."""

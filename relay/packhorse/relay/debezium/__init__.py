@@ -1,0 +1,1 @@
+"""Debezium as the carrier: its configuration, and the moves there and back."""

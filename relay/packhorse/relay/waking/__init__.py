@@ -1,0 +1,1 @@
+"""Waking the relay by NOTIFY, as an option."""
