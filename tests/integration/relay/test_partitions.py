@@ -151,7 +151,7 @@ def test_a_forbidden_topic_is_held_alone_and_released_when_the_right_is_back(
             ids.append(insert(connection, "k", kind="secret"))
             return holds(database) == [("topic", "secret", None, "forbidden", True)]
 
-        eventually(denied_by_now, what="the topic is held")
+        eventually(denied_by_now, what="the topic is held", timeout=30)
         other = insert(connection, "k")
         assert wait_for(bootstrap, f"{topic_prefix}.orders", 1)[0].id == other
         this = AclBindingFilter(

@@ -348,3 +348,21 @@ def test_a_saved_hold_says_how_far_it_is() -> None:
     assert change.hold is not None
     assert change.hold.position.progress == 3
     assert walk.on(Saved()) is not None
+
+
+def test_a_hold_that_heals_does_not_end_before_a_row_of_it_was_tried_apart() -> None:
+    """Fails when it ends where it began: the broker's word may be good and the row still refused, and all of the relay stops each time."""
+    walk = Walk()
+    walk.owning(Hold(fault=MISSING, position=HERE), at=HERE)
+    assert isinstance(walk.command, ProbeScope)
+    walk.on(ScopeProbed(TOPIC, None))
+    walk.told()
+    (hold,) = walk.state.holds
+    assert not hold.releasing
+    begin = walk.now
+    while not isinstance(walk.command, ProbeScope):
+        release_step(walk)
+        if not isinstance(walk.command, ProbeScope):
+            walk.on(ReleaserRenewed() if isinstance(walk.command, RenewReleaser) else Waited(), after=1 / 4)
+    assert walk.now > begin
+    assert walk.state.holds

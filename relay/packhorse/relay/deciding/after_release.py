@@ -78,6 +78,10 @@ def _onward(state: State, hold: Hold, release: Release, at: Moment) -> State:
         if release.meeting and at.now > release.meet_by:
             release = replace(release, meeting=False, next_at=at.now + at.policy.meet_within)
         return replace(state, release=replace(release, leg=leg, sent=leg.start))
+    if hold.fault.heals and not release.moved:
+        # the relay has passed nothing by: to end the hold would try the relay's own client, and stop all of it again
+        waiting = later(changed(state, replace(hold, releasing=False)), hold, at)
+        return replace(waiting, release=replace(release, broken=True))
     if not state.settled:
         return state if release.meeting else replace(state, release=_meet(release, at))
     rest = with_holds(state, [each for each in state.holds if each.scope != hold.scope])
@@ -171,7 +175,7 @@ def _behind(state: State, hold: Hold, release: Release) -> State:
     hold = replace(hold, position=leg.end)
     if hold.until is not None:
         hold = replace(hold, position=hold.resume or leg.end, until=None)
-    release = replace(release, batch=None, leg=None, sent=hold.position)
+    release = replace(release, batch=None, leg=None, sent=hold.position, moved=True)
     return changed(replace(state, release=release), hold)
 
 

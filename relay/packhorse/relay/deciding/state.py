@@ -23,6 +23,7 @@ class Release:
         fault: A row that can't be sent; it becomes a hold once what stands before it is confirmed.
         piece: So many rows go at a time: one at first, twice as many after each confirmation.
         reached: The last fetch found the end of its leg.
+        moved: A leg is done.
         meeting, meet_by: The relay stands still, until the release has caught up with it or this time is over.
         next_at: No earlier, for the rate or after trouble.
         failures: Troubles in a row that nobody's row is to blame for.
@@ -37,6 +38,7 @@ class Release:
     waiting_since: float | None = None
     fault: Fault | None = None
     piece: int = 1
+    moved: bool = False
     meeting: bool = False
     meet_by: float = 0.0
     next_at: float = 0.0
