@@ -354,15 +354,16 @@ def test_a_hold_that_heals_does_not_end_before_a_row_of_it_was_tried_apart() -> 
     """Fails when it ends where it began: the broker's word may be good and the row still refused, and all of the relay stops each time."""
     walk = Walk()
     walk.owning(Hold(fault=MISSING, position=HERE), at=HERE)
-    assert isinstance(walk.command, ProbeScope)
     walk.on(ScopeProbed(TOPIC, None))
-    walk.told()
+    command = walk.told()
     (hold,) = walk.state.holds
     assert not hold.releasing
     begin = walk.now
-    while not isinstance(walk.command, ProbeScope):
-        release_step(walk)
-        if not isinstance(walk.command, ProbeScope):
-            walk.on(ReleaserRenewed() if isinstance(walk.command, RenewReleaser) else Waited(), after=1 / 4)
+    while not isinstance(command, ProbeScope):
+        command = release_step(walk)
+        if not isinstance(command, ProbeScope):
+            command = walk.on(
+                ReleaserRenewed() if isinstance(command, RenewReleaser) else Waited(), after=1 / 4
+            )
     assert walk.now > begin
     assert walk.state.holds
