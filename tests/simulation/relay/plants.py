@@ -123,7 +123,7 @@ def save_before_confirmation() -> AbstractContextManager[None]:
 def keep_memory_over_a_reconnect() -> AbstractContextManager[None]:
     def kept(state: State, event: DatabaseFailed, at: Moment) -> State:
         del event
-        return replace(state, failures=state.failures + 1, database_at=at.now + at.pause)
+        return replace(state, failures=state.failures + 1, database_at=at.now + at.pause(state.failures + 1))
 
     return handling(DatabaseFailed, kept)
 

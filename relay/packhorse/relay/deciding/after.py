@@ -1,21 +1,15 @@
 """What the relay knows after something happened: `apply(state, event) -> state`."""
 
-from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay.deciding import after_release, after_sending, after_stream
 from packhorse.relay.deciding import events as e
 from packhorse.relay.deciding.handlers import Handlers
 from packhorse.relay.deciding.holding import rescreened, with_holds
 from packhorse.relay.deciding.moment import Moment
 from packhorse.relay.deciding.state import State, replace
-from packhorse.relay.model import Policy
 
 
-def apply(state: State, event: e.Event, *, now: float, policy: Policy, jitter: float) -> State:
+def apply(state: State, event: e.Event, at: Moment) -> State:
     """Return the state after *event*; one that says nothing to the core leaves it as it is."""
-    backoff = Backoff(first=policy.retry_first, longest=policy.retry_longest)
-    at = Moment(
-        now=now, policy=policy, pause=delay_after(state.failures + 1, backoff, jitter=jitter), jitter=jitter
-    )
     handler = _HANDLERS.get(type(event))
     return state if handler is None else handler(state, event, at)
 
@@ -39,6 +33,8 @@ def _owned_elsewhere(state: State, event: e.OwnedElsewhere, at: Moment) -> State
 
 def _renewed(state: State, event: e.Renewed, at: Moment) -> State:
     del at
+    if event.deadline <= state.deadline and event.orders <= state.orders:
+        return state  # as at nearly every step: the lease is renewed once in hundreds of them
     return replace(
         state, deadline=max(state.deadline, event.deadline), orders=max(state.orders, event.orders)
     )
@@ -46,10 +42,10 @@ def _renewed(state: State, event: e.Renewed, at: Moment) -> State:
 
 def _owner_changed(state: State, event: e.OwnerChanged, at: Moment) -> State:
     del event
-    return lose(state, now=at.now, policy=at.policy)
+    return lose(state, at)
 
 
-def lose(state: State, *, now: float, policy: Policy) -> State:
+def lose(state: State, at: Moment) -> State:
     """Forget everything; what is on its way is dropped by making the clients anew."""
     release = state.release
     return State(
@@ -57,7 +53,7 @@ def lose(state: State, *, now: float, policy: Policy) -> State:
         release=None if release is None else replace(release, broken=True),
         stream=state.stream,
         leaving="owner_changed" if state.stream is not None else None,
-        database_at=now + policy.standby_poll,
+        database_at=at.now + at.policy.standby_poll,
         stop_by=state.stop_by,
     )
 
@@ -102,7 +98,8 @@ def _lag_measured(state: State, event: e.LagMeasured, at: Moment) -> State:
 
 
 def _database_failed(state: State, event: e.DatabaseFailed, at: Moment) -> State:
-    state = replace(state, failures=state.failures + 1, database_at=at.now + at.pause)
+    failures = state.failures + 1
+    state = replace(state, failures=failures, database_at=at.now + at.pause(failures))
     if event.connected:
         # Once may be chance: a lock, a time-out. Twice in a row stands in the table, which can still be written.
         return replace(state, trouble=event.reason) if state.failures > 1 and state.fault is None else state
@@ -123,7 +120,7 @@ def _released(state: State, event: e.Released, at: Moment) -> State:
     del event
     if state.stop_by is not None:
         return replace(state, left=True)
-    return lose(state, now=at.now, policy=at.policy)
+    return lose(state, at)
 
 
 _HANDLERS: Handlers = {

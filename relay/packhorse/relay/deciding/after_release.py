@@ -6,7 +6,6 @@ with them stops nothing else. When it has almost caught up, the relay stands sti
 hold ends, and the same save says both.
 """
 
-from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay.deciding import events as e
 from packhorse.relay.deciding.handlers import Handlers
 from packhorse.relay.deciding.holding import changed, with_holds
@@ -214,8 +213,7 @@ def _stumbled(state: State, reason: str, at: Moment) -> State:
     if hold is not None and hold.fault.heals:
         state = _back(state, hold, replace(hold.fault, reason=reason), at)
     failures = release.failures + 1
-    backoff = Backoff(first=at.policy.retry_first, longest=at.policy.retry_longest)
-    next_at = at.now + delay_after(failures, backoff, jitter=at.jitter)
+    next_at = at.now + at.pause(failures)
     if hold is not None and not hold.fault.heals:
         state = _paused(state, hold.scope, next_at)
     return replace(
@@ -245,8 +243,7 @@ def _back(state: State, hold: Hold, fault: Fault, at: Moment) -> State:
 
 def later(state: State, hold: Hold, at: Moment) -> State:
     """Probe *hold* again after a pause that grows."""
-    backoff = Backoff(first=at.policy.heal_first, longest=at.policy.retry_longest)
-    return _paused(state, hold.scope, at.now + delay_after(hold.tries + 1, backoff, jitter=at.jitter))
+    return _paused(state, hold.scope, at.now + at.pause(hold.tries + 1, first=at.policy.heal_first))
 
 
 def _paused(state: State, scope: Scope, until: float) -> State:

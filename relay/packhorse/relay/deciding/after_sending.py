@@ -129,8 +129,9 @@ def _refused(state: State, event: e.Refused, at: Moment) -> State:
         return replace(state, broken=True, full=False)
     if event.fault is not None:
         return hold_if_settled(replace(state, fault=event.fault, full=False))
+    failures = state.failures + 1
     return replace(
-        state, full=False, send_at=at.now + at.pause, failures=state.failures + 1, trouble=event.reason
+        state, full=False, send_at=at.now + at.pause(failures), failures=failures, trouble=event.reason
     )
 
 
@@ -162,12 +163,10 @@ def _renewed(state: State, event: e.SenderRenewed, at: Moment) -> State:
     if event.fault is None or gone or event.silent:
         if not outstanding or gone or event.silent:
             return replace(state, trouble=None) if gone or event.silent else state
+        failures = state.failures + 1
         return replace(
-            state,
-            trouble="the Kafka client was made anew",
-            failures=state.failures + 1,
-            send_at=at.now + at.pause,
-        )
+            state, trouble="the Kafka client was made anew", failures=failures, send_at=at.now + at.pause(failures)
+        )  # fmt: skip
     return _blamed(state, event.fault, outstanding, piece, at)
 
 

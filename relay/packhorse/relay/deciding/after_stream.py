@@ -6,7 +6,6 @@ the horizon has. While streaming, a snapshot becomes the horizon once all up to 
 confirmed. The way out is polling from the horizon: what came since is sent again, nothing is passed over.
 """
 
-from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay.cdc.stream import Cause
 from packhorse.relay.deciding import events as e
 from packhorse.relay.deciding.handlers import Handlers
@@ -140,8 +139,8 @@ def _failed(state: State, event: e.StreamFailed, at: Moment) -> State:
 def _later(state: State, cause: str, at: Moment) -> State:
     """Look for a stream again after a pause that grows while it fails for a reason of its own."""
     failures = 0 if cause in _OUR_OWN else state.stream_failures + 1
-    backoff = Backoff(first=at.policy.stream_retry, longest=12 * at.policy.stream_retry)
-    pause = delay_after(max(failures, 1), backoff, jitter=at.jitter)
+    first = at.policy.stream_retry
+    pause = at.pause(max(failures, 1), first=first, longest=12 * first)
     return replace(state, stream_failures=failures, stream_at=at.now + pause, mode_cause=cause)
 
 

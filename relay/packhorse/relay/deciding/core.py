@@ -29,11 +29,12 @@ def decide(
     state: State, events: Iterable[Event], *, now: float, policy: Policy, jitter: float
 ) -> tuple[State, Command]:
     """Take in what happened, in order, and return what to do next; *jitter* is drawn from [0, 1)."""
+    at = Moment(now=now, policy=policy, jitter=jitter)
     for event in events:
-        state = after.apply(state, event, now=now, policy=policy, jitter=jitter)
+        state = after.apply(state, event, at)
     if state.owned and now >= state.deadline:
-        state = after.lose(state, now=now, policy=policy)
-    state = _concluded(state, Moment(now=now, policy=policy, pause=0.0, jitter=jitter))
+        state = after.lose(state, at)
+    state = _concluded(state, at)
     command = choice.choose(state, now=now, policy=policy)
     if isinstance(command, Confirm) and state.draining_since is None:
         state = replace(state, draining_since=now)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from packhorse.core.backoff import Backoff, delay_after
 from packhorse.relay.model import Policy
 
 
@@ -12,11 +13,16 @@ class Moment:
 
     Attributes:
         now: The machine's monotonic clock.
-        pause: How long to wait after one more failure in a row.
         jitter: Chance in [0, 1).
     """
 
     now: float
     policy: Policy
-    pause: float
     jitter: float
+
+    def pause(self, failures: int, *, first: float | None = None, longest: float | None = None) -> float:
+        """Return how long to wait, in seconds, after so many failures in a row; bounds as the policy has them for retries."""
+        backoff = Backoff(
+            first=first or self.policy.retry_first, longest=longest or self.policy.retry_longest
+        )
+        return delay_after(failures, backoff, jitter=self.jitter)

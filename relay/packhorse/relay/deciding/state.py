@@ -22,7 +22,6 @@ class Release:
         waiting, waiting_since: Rows taken and not confirmed.
         fault: A row that can't be sent; it becomes a hold once what stands before it is confirmed.
         piece: So many rows go at a time: one at first, twice as many after each confirmation.
-        reached: The last fetch found the end of its leg.
         moved: A leg is done.
         meeting, meet_by: The relay stands still, until the release has caught up with it or this time is over.
         next_at: No earlier, for the rate or after trouble.
