@@ -348,3 +348,11 @@ def test_the_table_hears_why_there_is_no_stream() -> None:
     assert walk.command == RecordMode("polling", Cause.NOT_SET_UP)
     walk.told()
     assert walk.state.mode_told == ("polling", Cause.NOT_SET_UP)
+
+
+def test_a_clean_stop_is_told_as_one() -> None:
+    """Fails when leaving the stream for a stop counts as its failure."""
+    walk = streaming()
+    assert walk.on(StopAsked()) == StopStream()
+    walk.on(StreamStopped())
+    assert walk.state.mode_cause is Cause.STOP

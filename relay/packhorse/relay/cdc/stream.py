@@ -18,17 +18,26 @@ SLOT_PREFIX = "packhorse_"
 
 
 class Cause(StrEnum):
-    """Why the relay's way of reading changes; a closed list, for the log, the metric and `relay.mode_cause`."""
+    """
+    Why the relay's way of reading is what it is; a closed list, for the log, the metric and `relay.mode_cause`.
 
+    Start is how every relay begins, caught up why it streams; the next six say nothing against the stream, the others do.
+    """
+
+    START = "start"
+    CAUGHT_UP = "caught_up"
+    RELEASE = "release"
+    FINISH = "finish"
+    STOP = "stop"
+    OWNER_CHANGED = "owner_changed"
+    CLIENT_RENEWED = "client_renewed"
+    DATABASE_AWAY = "database_away"
     SLOT_LOST = "slot_lost"
     SLOT_IN_USE = "slot_in_use"
     OVER_BUDGET = "over_budget"
     LAGGING = "lagging"
     STREAM_FAILED = "stream_failed"
     NOT_SET_UP = "not_set_up"
-    BROKER_AWAY = "broker_away"
-    RELEASE = "release"
-    STOP = "stop"
 
 
 class StreamUnavailable(InfrastructureError):

@@ -1,5 +1,6 @@
 """What the relay knows after something happened: `apply(state, event) -> state`."""
 
+from packhorse.relay.cdc.stream import Cause
 from packhorse.relay.deciding import after_release, after_sending, after_stream
 from packhorse.relay.deciding import events as e
 from packhorse.relay.deciding.handlers import Handlers
@@ -21,7 +22,7 @@ def _owned(state: State, event: e.Owned, at: Moment) -> State:
     state = replace(
         state, owned=True, deadline=event.deadline, saved=position, confirmed=position, sent=position, unsaved=0, batch=None,
         full=False, flushing_since=None, told=event.trouble, orders=event.orders, orders_read=event.orders,
-        finish=event.finish, mode_told=("polling", "start") if event.mode == "polling" else None,
+        finish=event.finish, mode_told=("polling", Cause.START) if event.mode == "polling" else None,
     )  # fmt: skip
     return after_release.ordered(after_release.forget(with_holds(state, event.holds, saved=event.holds)))
 
@@ -52,7 +53,7 @@ def lose(state: State, at: Moment) -> State:
         broken=state.broken or state.waiting > 0,
         release=None if release is None else replace(release, broken=True),
         stream=state.stream,
-        leaving="owner_changed" if state.stream is not None else None,
+        leaving=Cause.OWNER_CHANGED if state.stream is not None else None,
         database_at=at.now + at.policy.standby_poll,
         stop_by=state.stop_by,
     )
@@ -107,7 +108,7 @@ def _database_failed(state: State, event: e.DatabaseFailed, at: Moment) -> State
         state, saved=None, confirmed=None, sent=None, batch=None, unsaved=0, flushing_since=None, fault=None, unreachable=(),
         preparing=False,
     )  # fmt: skip
-    return after_stream.leave(after_release.forget(with_holds(state, (), saved=())), "database_away")
+    return after_stream.leave(after_release.forget(with_holds(state, (), saved=())), Cause.DATABASE_AWAY)
 
 
 def _stop_asked(state: State, event: e.StopAsked, at: Moment) -> State:

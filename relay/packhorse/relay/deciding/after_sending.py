@@ -1,5 +1,6 @@
 """What the relay knows after rows were fetched, sent, confirmed or refused."""
 
+from packhorse.relay.cdc.stream import Cause
 from packhorse.relay.deciding import after_stream
 from packhorse.relay.deciding import events as e
 from packhorse.relay.deciding.handlers import Handlers
@@ -157,7 +158,7 @@ def _renewed(state: State, event: e.SenderRenewed, at: Moment) -> State:
     )  # fmt: skip
     if state.confirmed is None or not state.owned:
         return state
-    state = after_stream.leave(state, "client_renewed")
+    state = after_stream.leave(state, Cause.CLIENT_RENEWED)
     for partition in {fault.scope: fault for fault in (*event.silent, *gone)}.values():
         state = held(state, partition)
     if event.fault is None or gone or event.silent:

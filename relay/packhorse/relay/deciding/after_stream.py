@@ -15,11 +15,13 @@ from packhorse.relay.model import Position
 
 FEW_ROWS = 200
 """A read that brings fewer has caught up."""
-_OUR_OWN = frozenset({"release", "finish", "stop", "owner_changed", "client_renewed", "database_away"})
+_OUR_OWN = frozenset(
+    {Cause.RELEASE, Cause.FINISH, Cause.STOP, Cause.OWNER_CHANGED, Cause.CLIENT_RENEWED, Cause.DATABASE_AWAY}
+)
 """Causes of leaving that say nothing against the stream."""
 
 
-def leave(state: State, cause: str, *, drop: bool = False) -> State:
+def leave(state: State, cause: Cause, *, drop: bool = False) -> State:
     """Return the state that leaves the stream, or the way to it, for *cause*."""
     if state.stream is None:
         return state
@@ -65,7 +67,7 @@ def _started(state: State, event: e.StreamStarted, at: Moment) -> State:
     stream = replace(
         state.stream, running=True, received=begin, sent=begin, confirmed=begin, rows=(), mark=None
     )
-    return replace(state, stream=stream, batch=None, mode="cdc", mode_cause="caught_up")
+    return replace(state, stream=stream, batch=None, mode="cdc", mode_cause=Cause.CAUGHT_UP)
 
 
 def _streamed(state: State, event: e.Streamed, at: Moment) -> State:
@@ -136,7 +138,7 @@ def _failed(state: State, event: e.StreamFailed, at: Moment) -> State:
     return leave(state, event.cause, drop=event.cause is Cause.SLOT_LOST)
 
 
-def _later(state: State, cause: str, at: Moment) -> State:
+def _later(state: State, cause: Cause, at: Moment) -> State:
     """Look for a stream again after a pause that grows while it fails for a reason of its own."""
     failures = 0 if cause in _OUR_OWN else state.stream_failures + 1
     first = at.policy.stream_retry
@@ -146,7 +148,7 @@ def _later(state: State, cause: str, at: Moment) -> State:
 
 def _stopped(state: State, event: e.StreamStopped, at: Moment) -> State:
     del event
-    cause = state.leaving or Cause.STREAM_FAILED
+    cause = state.leaving or Cause.STOP  # nothing else leaves without saying why
     state = replace(
         state, stream=None, leaving=None, drop_slot=False, mode="polling", sent=state.confirmed, batch=None, full=False,
         poll_at=at.now,

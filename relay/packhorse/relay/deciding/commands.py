@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from packhorse.relay.cdc.stream import Cause
 from packhorse.relay.holds import Hold, Leg, Scope
 from packhorse.relay.model import Position, Row, Snapshot
 
@@ -52,7 +53,7 @@ class RecordMode:
     """Write to the table how the outbox is read from now on, and why; gives ModeRecorded, OwnerChanged."""
 
     mode: str
-    cause: str
+    cause: Cause
 
 
 @dataclass(frozen=True, slots=True)

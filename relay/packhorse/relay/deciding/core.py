@@ -17,6 +17,7 @@ writers that lock the key before they draw the sequence value. What it keeps to 
 
 from collections.abc import Iterable
 
+from packhorse.relay.cdc.stream import Cause
 from packhorse.relay.deciding import after, after_release, after_sending, after_stream, choice
 from packhorse.relay.deciding.commands import Command, Confirm
 from packhorse.relay.deciding.events import Event
@@ -46,7 +47,7 @@ def _concluded(state: State, at: Moment) -> State:
     state = after_sending.hold_if_settled(state)
     if state.stream is not None:
         if any(hold.releasing for hold in state.holds):
-            state = after_stream.leave(state, "release")
+            state = after_stream.leave(state, Cause.RELEASE)
         elif state.finish:
-            state = after_stream.leave(state, "finish")
+            state = after_stream.leave(state, Cause.FINISH)
     return after_release.advanced(state, at)

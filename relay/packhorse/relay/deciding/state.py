@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from packhorse.relay.cdc.stream import Cause
 from packhorse.relay.holds import Fault, Hold, Leg, Scope, Screen
 from packhorse.relay.model import Batch, Position, Row
 
@@ -130,10 +131,10 @@ class State:
     turn: bool = False
     stream: Stream | None = None
     mode: str = "polling"
-    mode_cause: str = "start"
-    mode_told: tuple[str, str] | None = None
+    mode_cause: Cause = Cause.START
+    mode_told: tuple[str, Cause] | None = None
     preparing: bool = False
-    leaving: str | None = None
+    leaving: Cause | None = None
     drop_slot: bool = False
     stream_failures: int = 0
     database_at: float = 0.0
