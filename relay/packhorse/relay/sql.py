@@ -34,14 +34,14 @@ Milliseconds are reckoned in double precision, exact to the microsecond in these
 numeric: 0.2 µs a row of the server's time.
 """
 
-MINE = (
-    " AND mod(('x' || left(encode(sha256(convert_to(coalesce(o.aggregateid, ''), 'UTF8')), 'hex'), 4))::bit(16)::int, {shards})"
-    " = {shard}"
-)
-"""Which rows are one shard's, of several: by the first two bytes of the key's SHA-256; `packhorse.relay.shards` has it in Python."""
+SHARD_OF = "mod(('x' || left(encode(sha256(convert_to(coalesce(o.aggregateid, ''), 'UTF8')), 'hex'), 4))::bit(16)::int, {shards})"
+"""The shard of a row, or of a hold, of several: by the first two bytes of the key's SHA-256; `packhorse.relay.shards` has it in Python."""
 
-_NAME = """(CASE h.scope WHEN 'row' THEN h.message_id::text WHEN 'key' THEN h.aggregateid
-        WHEN 'partition' THEN h.partition::text ELSE '' END)"""
+MINE = f" AND {SHARD_OF} = {{shard}}"
+"""Which rows are one shard's."""
+
+_NAME = """(CASE {0}scope WHEN 'row' THEN {0}message_id::text WHEN 'key' THEN {0}aggregateid
+        WHEN 'partition' THEN {0}partition::text ELSE '' END)"""
 """What tells the holds of one kind and topic apart; the unique index has the same expression."""
 
 _FLUSHED = """CASE WHEN current_setting('synchronous_standby_names') = '' THEN pg_current_wal_flush_lsn() ELSE '0/0' END"""
@@ -173,7 +173,7 @@ ended AS (
     UPDATE "{{schema}}".relay_hold AS h SET state = 'ended', asked = NULL, ended_at = clock_timestamp(), changed_at = clock_timestamp()
       FROM saved, jsonb_to_recordset(%(ended)s::jsonb) AS e (scope text, aggregatetype text, name text)
      WHERE h.shard = saved.shard AND h.state <> 'ended' AND h.scope = e.scope AND h.aggregatetype = e.aggregatetype
-       AND {_NAME} IS NOT DISTINCT FROM e.name
+       AND {_NAME.format("h.")} IS NOT DISTINCT FROM e.name
     RETURNING h.id),
 made AS (
     INSERT INTO "{{schema}}".relay_hold AS h (shard, scope, aggregatetype, aggregateid, partition, partitions, message_id, seq,
@@ -185,8 +185,7 @@ made AS (
         partitions int, message_id uuid, seq bigint, code text, reason text, heals boolean, horizon pg_snapshot,
         target pg_snapshot, progress bigint, until bigint, resume_horizon pg_snapshot, resume_target pg_snapshot,
         resume_progress bigint, state text, tries int, sent bigint, rate int)
-    ON CONFLICT (shard, scope, hashtextextended(aggregatetype, 0), hashtextextended((CASE scope WHEN 'row' THEN message_id::text
-        WHEN 'key' THEN aggregateid WHEN 'partition' THEN partition::text ELSE '' END), 0)) WHERE state <> 'ended'
+    ON CONFLICT (shard, scope, hashtextextended(aggregatetype, 0), hashtextextended({_NAME.format("")}, 0)) WHERE state <> 'ended'
     DO UPDATE SET message_id = EXCLUDED.message_id, seq = EXCLUDED.seq, code = EXCLUDED.code, reason = EXCLUDED.reason,
         heals = EXCLUDED.heals, horizon = EXCLUDED.horizon, target = EXCLUDED.target, progress = EXCLUDED.progress,
         until = EXCLUDED.until, resume_horizon = EXCLUDED.resume_horizon, resume_target = EXCLUDED.resume_target,

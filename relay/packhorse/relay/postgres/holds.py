@@ -1,32 +1,18 @@
 """Holds in the database: their rows in the outbox, and what the table says of them."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from packhorse.relay.deciding.commands import HoldChange
 from packhorse.relay.holds import Fault, Hold, Kind, Leg, Scope
-from packhorse.relay.model import SEQ, Batch, Position, Row
+from packhorse.relay.model import SEQ, Batch, Position
+from packhorse.relay.postgres.lowest import Lowest, Rows
 
 STRETCH = 20_000
 """Values of seq that one look goes through: some 20 ms, so that the relay's other rows do not wait long."""
 LOOKS = 5
 """Looks for the lowest seq in one call."""
-CHUNK = 20_000
-Rows = Callable[..., list[Row]]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Search:
-    """Where the rows between two snapshots begin and end; void with the connection."""
-
-    horizon: str
-    target: str
-    first: int
-    low: int | None = None
-    top: int = 0
-    done: bool = False
 
 
 class HeldRows:
@@ -34,21 +20,23 @@ class HeldRows:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._search: _Search | None = None
+        self._lowest: Lowest | None = None
+        self._top = 0
 
     def forget(self) -> None:
         """Void what was found out through a connection that is gone."""
-        self._search = None
+        self._lowest = None
 
     def fetch(self, scope: Scope, leg: Leg, limit: int) -> Batch:
         """Be `Outbox.fetch_held`, without the payloads that were held back."""
         start = leg.start
         assert start.target is not None
-        search = self._searched(start.horizon, start.target)
-        if not search.done:
+        lowest = self._looked_for(start.horizon, start.target)
+        if not lowest.done:
             return Batch(start=start, target=start.target, rows=(), complete=False, reach=start.progress)
-        top = search.top if leg.upto is None else min(leg.upto, search.top)
-        low = max(start.progress, (search.low or 1) - 1 if search.low is not None else top)
+        top = self._top if leg.upto is None else min(leg.upto, self._top)
+        begins = min((seq for seq in (lowest.low, lowest.low_of_late) if seq is not None), default=top + 1)
+        low = max(start.progress, begins - 1)
         high = min(low + STRETCH, top)
         rows = self._rows(
             "HELD", low=low, high=high, type=scope.aggregatetype, key=scope.aggregateid, id=scope.message_id,
@@ -60,25 +48,16 @@ class HeldRows:
             start=start, target=start.target, rows=rows, complete=not full and high >= top, reach=reach
         )
 
-    def _searched(self, horizon: str, target: str) -> _Search:
-        search = self._search
-        if search is None or (search.horizon, search.target) != (horizon, target):
-            xmax = int(horizon.split(":")[1])
-            late = self._rows("RUNNING_THEN", horizon=horizon, target=target)
-            search = _Search(
-                horizon=horizon, target=target, first=xmax, low=min((seq for _, seq in late), default=None)
-            )
-            search.top = self._rows("TOP")[0][0]
-            self._search = search
+    def _looked_for(self, horizon: str, target: str) -> Lowest:
+        """Go on looking for where the rows begin; what stands above the outbox's highest seq of now is in no target of before."""
+        lowest = self._lowest
+        if lowest is None or (lowest.horizon, lowest.target) != (horizon, target):
+            lowest = self._lowest = Lowest(self._rows, horizon, target)
+            self._top = self._rows("TOP")[0][0]
         for _ in range(LOOKS):
-            if search.done:
-                break
-            least, last, count = self._rows("LOWEST", first=str(search.first), target=target)[0]
-            if least is not None:
-                search.low = least if search.low is None else min(search.low, least)
-            search.done = count < CHUNK
-            search.first = search.first if last is None else int(last) + 1
-        return search
+            if not lowest.done:
+                lowest.look()
+        return lowest
 
 
 def read(row: Sequence[Any]) -> Hold:

@@ -30,12 +30,12 @@ from packhorse.relay.ports import Orders, Ownership
 from packhorse.relay.postgres import holds
 from packhorse.relay.postgres.connection import Reach, connect, translated
 from packhorse.relay.postgres.holds import HeldRows
+from packhorse.relay.postgres.lowest import CHUNK, Lowest
 
 BATCH_BYTES = 16 * 1024 * 1024
 """Payload bytes in one fetch, about: what keeps memory bounded when messages are large."""
 LAG_COUNTED = 10_000
 """The gauge of waiting rows ends here; `packhorse relay status` counts further."""
-_CHUNK = 20_000
 INLINE_BYTES = 16 * 1024
 """A larger payload is read apart from its row, so that a batch of large ones can be cut before it is read."""
 
@@ -85,7 +85,7 @@ class PostgresOutbox:
             "limit": self._limit,
             "over": self._limit + 1,
             "inline": INLINE_BYTES,
-            "chunk": _CHUNK,
+            "chunk": CHUNK,
             "count": LAG_COUNTED,
             "shard": self._shard,
             "mine": sql.MINE.format(shards=shards, shard=self._shard) if shards > 1 else "",
@@ -204,18 +204,13 @@ class PostgresOutbox:
         return replace(batch, rows=rows, complete=False, reach=0)
 
     def _look_over(self, horizon: str, target: str) -> _Cycle:
-        """Find where a large cycle begins, so that no fetch walks through what is published already."""
-        xmax = horizon.split(":")[1]
-        late = [xid for xid, _ in self._rows("RUNNING_THEN", horizon=horizon, target=target)]
-        low, first = None, int(xmax)
-        while True:
-            least, last, count = self._rows("LOWEST", first=str(first), target=target)[0]
-            low = least if low is None else min(low, least or low)
-            if count < _CHUNK:
-                break
-            first = int(last) + 1
+        """Find where a large cycle begins."""
+        lowest = Lowest(self._rows, horizon, target)
+        while not lowest.done:
+            lowest.look()
+        before = f"{lowest.xmax}:{lowest.xmax}:"
         return _Cycle(
-            horizon=horizon, target=target, before=f"{xmax}:{xmax}:", low=low or 0, late=tuple(late)
+            horizon=horizon, target=target, before=before, low=lowest.low or 0, late=tuple(lowest.late)
         )
 
     def log_reached(self, until: str) -> bool:

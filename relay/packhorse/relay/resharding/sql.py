@@ -1,4 +1,7 @@
 """SQL of a change of the number of shards; `{schema}` is the database schema."""
+# ruff: noqa: S608 only constants are put together here, and checked identifiers in the adapter
+
+from packhorse.relay.sql import SHARD_OF
 
 STANDING = """
 SELECT r.shard, CASE WHEN r.token IS NOT NULL AND r.lease_until > clock_timestamp() THEN r.owner END, r.horizon::text,
@@ -32,12 +35,11 @@ MAKE_OTHERS = """
 INSERT INTO "{schema}".relay SELECT (jsonb_populate_record(r, jsonb_build_object('shard', n, 'published', 0))).*
   FROM "{schema}".relay AS r, generate_series(1, %(wanted)s::int - 1) AS n WHERE r.shard = 0
 """
-DEAL_HOLDS = """
-UPDATE "{schema}".relay_hold AS o SET shard =
-    mod(('x' || left(encode(sha256(convert_to(coalesce(o.aggregateid, ''), 'UTF8')), 'hex'), 4))::bit(16)::int, %(wanted)s::int)
+DEAL_HOLDS = f"""
+UPDATE "{{schema}}".relay_hold AS o SET shard = {SHARD_OF.format(shards="%(wanted)s::int")}
  WHERE o.state <> 'ended'
 """
-"""A held key goes where its rows go; see packhorse.relay.shards."""
+"""A held key goes where its rows go."""
 
 ABORT = """
 UPDATE "{schema}".relay SET finish = false, shards_wanted = NULL, orders = orders + 1 WHERE finish
