@@ -80,9 +80,9 @@ def test_a_shard_that_can_t_begin_is_tried_again_and_the_others_go_on() -> None:
     roster = Shards(1)
     crew = Crew(roster, make, pause=0.01)
     thread, errors = running(crew)
-    eventually(lambda: crew.owns(0), what="the first shard runs")
+    eventually(lambda: 0 in workers and workers[0].owned, what="the first shard runs")
     roster.count = 2
-    eventually(lambda: crew.owns(1), what="the second shard runs")
+    eventually(lambda: 1 in workers and workers[1].owned, what="the second shard runs")
     assert not workers[0].closed
     crew.stop()
     thread.join(10)
@@ -110,12 +110,13 @@ def test_an_error_in_one_shard_s_thread_stops_the_others_and_is_told() -> None:
 
 def test_a_signal_stops_it_while_it_sleeps() -> None:
     """Fails when a stop is heard at the next look at the roster only."""
-    crew = Crew(Shards(1), lambda shard: Worker(), pause=60)
+    worker = Worker()
+    crew = Crew(Shards(1), lambda shard: worker, pause=60)
     caught: list[Callable[[int, FrameType | None], object] | int | None] = []
     over = threading.Event()
 
     def strike() -> None:
-        eventually(lambda: crew.owns(0), what="the shard runs")
+        eventually(lambda: worker.owned, what="the shard runs")
         os.kill(os.getpid(), signal.SIGUSR1)
         over.wait(10)
 

@@ -97,17 +97,6 @@ class Crew:
         self._stop = True
         self._news.put(None)
 
-    def owns(self, shard: int) -> bool:
-        """Tell whether this process owns *shard*."""
-        work = self._works.get(shard)
-        return work is not None and work.hand.owned
-
-    def wake(self) -> None:
-        """Let every relay look for rows now; from any thread."""
-        for work in list(self._works.values()):
-            if (wake := getattr(work.hand, "wake", None)) is not None:
-                wake()
-
     def run(self) -> None:
         """
         Run until a stop is done.
