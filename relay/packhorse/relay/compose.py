@@ -84,6 +84,24 @@ def check_ready(settings: RelaySettings) -> None:
         outbox.close()
 
 
+def tell_of_left_slots(settings: RelaySettings) -> None:
+    """Name the slots of ours that nobody reads, once a process: for each of them the database keeps log on its disk."""
+    polls = settings.mode == "polling"
+    reach = Reach(answer=settings.database_timeout)
+    for slot in left_slots(_direct_url(settings), settings.database_schema, reach=reach, ours_too=polls):
+        _log.error(
+            "nobody reads a replication slot of ours, and the database keeps log for it; "
+            "`packhorse relay cdc-setup --drop-slot` gives it up",
+            slot=slot.name,
+            held_bytes=slot.held_bytes,
+        )
+
+
+def _direct_url(settings: RelaySettings) -> str:
+    """Return the URL of the server itself, where a pooler stands at the other."""
+    return (settings.replication_url or settings.database_url).get_secret_value()
+
+
 class Composed:
     """The relay of one shard, and what it holds open: a `Hand` of the crew."""
 
@@ -181,37 +199,23 @@ class Composed:
             self.listener.start()
 
     def _stream(self, settings: RelaySettings, shard: int) -> PostgresStream | None:
-        """Return the stream that the mode asks for; name slots that nobody reads, for each of them keeps log on the disk."""
-        database_url = settings.database_url.get_secret_value()
-        url = (
-            database_url if settings.replication_url is None else settings.replication_url.get_secret_value()
-        )
-        reach = Reach(answer=settings.database_timeout)
-        polls = settings.mode == "polling"
-        for slot in left_slots(url, settings.database_schema, reach=reach, ours_too=polls):
-            _log.error(
-                "nobody reads a replication slot of ours, and the database keeps log for it; "
-                "`packhorse relay cdc-setup --drop-slot` gives it up",
-                slot=slot.name,
-                held_bytes=slot.held_bytes,
-            )
-        if polls:
+        """Return the stream that the mode asks for."""
+        if settings.mode == "polling":
             return None
         return PostgresStream(
-            url,
+            _direct_url(settings),
             settings.database_schema,
             clock=SYSTEM_CLOCK,
             shard=shard,
-            database_url=database_url,
-            reach=reach,
+            database_url=settings.database_url.get_secret_value(),
+            reach=Reach(answer=settings.database_timeout),
         )
 
     def _wakes(self, settings: RelaySettings) -> PostgresWakes | None:
         if not settings.listen:
             return None
-        url = settings.replication_url or settings.database_url
         wakes = PostgresWakes(
-            url.get_secret_value(), settings.database_schema, reach=Reach(answer=settings.database_timeout)
+            _direct_url(settings), settings.database_schema, reach=Reach(answer=settings.database_timeout)
         )
         if not wakes.check():
             _log.warning("no commit wakes the relay: run `packhorse relay notify on`; polling goes on")

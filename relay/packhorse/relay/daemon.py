@@ -9,7 +9,7 @@ from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.relay.allocator import keep_freed_memory
-from packhorse.relay.compose import Composed, check_ready
+from packhorse.relay.compose import Composed, check_ready, tell_of_left_slots
 from packhorse.relay.crew.crew import Crew
 from packhorse.relay.crew.postgres import PostgresRoster
 from packhorse.relay.owner import owner_name
@@ -35,6 +35,7 @@ def run(settings: RelaySettings, *, telemetry: Telemetry = NO_TELEMETRY, probe: 
     gc.set_threshold(*GC_THRESHOLD)
     url, schema = settings.database_url.get_secret_value(), settings.database_schema
     check_ready(settings)
+    tell_of_left_slots(settings)
     roster = PostgresRoster(
         url, schema, token=SYSTEM_CHANCE.token(), name=owner_name(), patience=settings.lease
     )
