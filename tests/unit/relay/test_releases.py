@@ -18,21 +18,15 @@ from packhorse.relay.deciding.commands import (
     SendHeld,
     Wait,
 )
-from packhorse.relay.deciding.events import (
-    Confirmed,
-    Fetched,
+from packhorse.relay.deciding.events import Confirmed, Fetched, OrdersRead, Refused, Renewed, Saved, Waited
+from packhorse.relay.deciding.events_release import (
     HeldConfirmed,
     HeldFetched,
     HeldRefused,
     HeldSent,
     HeldUnconfirmed,
-    OrdersRead,
-    Refused,
     ReleaserRenewed,
-    Renewed,
-    Saved,
     ScopeProbed,
-    Waited,
 )
 from packhorse.relay.holds import Fault, Hold, Kind, Leg, Scope, Screen, next_leg
 from packhorse.relay.model import Batch, Position

@@ -29,7 +29,6 @@ from packhorse.relay.deciding.events import (
     Confirmed,
     DatabaseFailed,
     Fetched,
-    Marked,
     ModeRecorded,
     Owned,
     OwnerChanged,
@@ -37,16 +36,19 @@ from packhorse.relay.deciding.events import (
     Saved,
     SenderRenewed,
     Sent,
+    StopAsked,
+    Unconfirmed,
+    Waited,
+)
+from packhorse.relay.deciding.events_stream import (
+    Marked,
     SlotAsked,
     SlotReady,
     SlotSeen,
-    StopAsked,
     Streamed,
     StreamFailed,
     StreamStarted,
     StreamStopped,
-    Unconfirmed,
-    Waited,
 )
 from packhorse.relay.doing.streamer import Streamer
 from packhorse.relay.holds import Fault, Hold, Kind, Scope

@@ -6,7 +6,7 @@ with them stops nothing else. When it has almost caught up, the relay stands sti
 hold ends, and the same save says both.
 """
 
-from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding import events_release as e
 from packhorse.relay.deciding.handlers import Handlers
 from packhorse.relay.deciding.holding import changed, with_holds
 from packhorse.relay.deciding.moment import Moment

@@ -7,7 +7,7 @@ confirmed. The way out is polling from the horizon: what came since is sent agai
 """
 
 from packhorse.relay.cdc.stream import Cause
-from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding import events_stream as e
 from packhorse.relay.deciding.handlers import Handlers
 from packhorse.relay.deciding.moment import Moment
 from packhorse.relay.deciding.state import State, Stream, replace

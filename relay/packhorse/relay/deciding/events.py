@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from packhorse.relay.cdc.stream import Cause, Slot, SlotState, StreamBatch
-from packhorse.relay.holds import Fault, Hold, Scope
-from packhorse.relay.model import Batch, Position, Snapshot
+from packhorse.relay.deciding.events_release import ReleaseEvent
+from packhorse.relay.deciding.events_stream import StreamEvent
+from packhorse.relay.holds import Fault, Hold
+from packhorse.relay.model import Batch, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,113 +196,6 @@ class BrokerAway:
     """No broker answers."""
 
 
-# --- releases of holds, through a second client
-
-
-@dataclass(frozen=True, slots=True)
-class ScopeProbed:
-    """What still keeps the scope from being sent to; None: nothing that the broker tells."""
-
-    scope: Scope
-    obstacle: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class HeldFetched:
-    """Rows of a hold came, or none."""
-
-    batch: Batch
-
-
-@dataclass(frozen=True, slots=True)
-class HeldSent:
-    """The second client took the first `count` of the rows that it was given."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class HeldConfirmed:
-    """The broker has confirmed every row of the release sent so far."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldUnconfirmed:
-    """Confirmations of the release are still missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldRefused:
-    """The release stopped; as Refused."""
-
-    fault: Fault | None
-    reason: str
-    broken: bool
-    sent: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaserRenewed:
-    """The second client was closed; nothing of the release is on its way. As SenderRenewed."""
-
-    fault: Fault | None = None
-
-
-# --- the stream
-
-
-@dataclass(frozen=True, slots=True)
-class SlotAsked:
-    """The slot is being made ready; SlotReady or StreamFailed comes when that is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class SlotReady:
-    """The slot stands, and a fence behind it is drawn."""
-
-    slot: Slot
-
-
-@dataclass(frozen=True, slots=True)
-class StreamStarted:
-    """Rows come from the slot."""
-
-
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """Rows came from the stream, or none."""
-
-    batch: StreamBatch
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """A snapshot, and the position of the log behind everything visible in it."""
-
-    snapshot: Snapshot
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class SlotSeen:
-    """How the slot stands."""
-
-    slot: SlotState
-
-
-@dataclass(frozen=True, slots=True)
-class StreamFailed:
-    """The stream can't be had, or broke; it is stopped."""
-
-    cause: Cause
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class StreamStopped:
-    """The stream is left."""
-
-
 Event = (
     Started
     | Waited
@@ -327,19 +221,6 @@ Event = (
     | SenderRenewed
     | BrokerSeen
     | BrokerAway
-    | ScopeProbed
-    | HeldFetched
-    | HeldSent
-    | HeldConfirmed
-    | HeldUnconfirmed
-    | HeldRefused
-    | ReleaserRenewed
-    | SlotAsked
-    | SlotReady
-    | StreamStarted
-    | Streamed
-    | Marked
-    | SlotSeen
-    | StreamFailed
-    | StreamStopped
+    | ReleaseEvent
+    | StreamEvent
 )

@@ -6,7 +6,8 @@ from typing import Any
 from packhorse.core import logs
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.relay.deciding import commands as c
-from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding import events_release as e
+from packhorse.relay.deciding.events import Event
 from packhorse.relay.ports import Broker, Outbox, Probe
 
 _log = logs.logger("relay")
@@ -23,17 +24,17 @@ class Releaser:
         self._probe = probe
         self._deadline = deadline
         self._broker: Broker | None = None
-        self.do: dict[type[Any], Callable[[Any], e.Event]] = {
+        self.do: dict[type[Any], Callable[[Any], Event]] = {
             c.FetchHeld: self._fetch,
             c.SendHeld: self._send,
             c.ConfirmHeld: self._confirm,
             c.RenewReleaser: self._renew,
         }
 
-    def _fetch(self, command: c.FetchHeld) -> e.Event:
+    def _fetch(self, command: c.FetchHeld) -> Event:
         return e.HeldFetched(self._outbox.fetch_held(command.scope, command.leg, command.limit))
 
-    def _send(self, command: c.SendHeld) -> e.Event:
+    def _send(self, command: c.SendHeld) -> Event:
         if self._broker is None:
             self._broker = self._make()
         if self._deadline() is None:
@@ -49,7 +50,7 @@ class Releaser:
             return e.HeldRefused(handed.fault, handed.fault.reason, broken=False, sent=handed.count)
         return e.HeldSent(handed.count)
 
-    def _confirm(self, command: c.ConfirmHeld) -> e.Event:
+    def _confirm(self, command: c.ConfirmHeld) -> Event:
         assert self._broker is not None
         confirmed = self._broker.confirmed(command.patience)
         if (failed := self._broker.failed()) is not None:
@@ -59,7 +60,7 @@ class Releaser:
         self._probe.reached("release_confirmed")
         return e.HeldConfirmed()
 
-    def _renew(self, command: c.RenewReleaser) -> e.Event:
+    def _renew(self, command: c.RenewReleaser) -> Event:
         broker, self._broker = self._broker, None
         if broker is None:
             return e.ReleaserRenewed()

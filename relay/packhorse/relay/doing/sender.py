@@ -8,6 +8,7 @@ from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.telemetry import Telemetry
 from packhorse.relay.deciding import commands as c
 from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding.events_release import ScopeProbed
 from packhorse.relay.doing.tracing import sending
 from packhorse.relay.model import Row
 from packhorse.relay.ports import Broker, Failed, Handed, Probe
@@ -84,9 +85,9 @@ class Sender:
 
     def _probe_scope(self, command: c.ProbeScope) -> e.Event:
         try:
-            return e.ScopeProbed(command.scope, self._broker.probe(command.scope))
+            return ScopeProbed(command.scope, self._broker.probe(command.scope))
         except BrokerUnavailable as error:
-            return e.ScopeProbed(command.scope, str(error))
+            return ScopeProbed(command.scope, str(error))
 
     def _after(self, failed: Failed, *, sent: int = 0) -> e.Event:
         """Return what a failure means: the end of owning the shard when another relay has taken over, else a client beyond use."""

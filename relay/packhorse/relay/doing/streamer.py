@@ -8,7 +8,8 @@ from typing import Any
 from packhorse.core import logs
 from packhorse.relay.cdc.stream import Slot, Stream, StreamUnavailable
 from packhorse.relay.deciding import commands as c
-from packhorse.relay.deciding import events as e
+from packhorse.relay.deciding import events_stream as e
+from packhorse.relay.deciding.events import Event
 from packhorse.relay.model import AGGREGATEID
 from packhorse.relay.ports import Pace, Pending
 from packhorse.relay.shards import shard_of
@@ -27,7 +28,7 @@ class Streamer:
         self._limit = limit
         self._running = False
         self._shard, self._shards = 0, 1
-        do: dict[type[Any], Callable[[Any], e.Event]] = {
+        do: dict[type[Any], Callable[[Any], Event]] = {
             c.PrepareSlot: self._prepare,
             c.StartStream: self._start,
             c.ReadStream: self._read,
@@ -49,7 +50,7 @@ class Streamer:
             except StreamUnavailable as error:
                 _log.warning("the stream broke", cause=error.cause, reason=str(error))
 
-    def _prepare(self, _: c.PrepareSlot) -> e.Event:
+    def _prepare(self, _: c.PrepareSlot) -> Event:
         """Begin; a fence that is still being drawn for an earlier question may be of a database that has started anew since."""
         if self._preparing is None:
             self._preparing = self._pace.aside(self._stream.prepare)
@@ -57,7 +58,7 @@ class Streamer:
             self._void = True
         return e.SlotAsked()
 
-    def prepared(self) -> e.Event | None:
+    def prepared(self) -> Event | None:
         """Return what became of the slot that was asked for, once; None: nothing new."""
         if self._preparing is None or not self._preparing.done():
             return None
@@ -67,19 +68,19 @@ class Streamer:
             return None
         return self._guarded(lambda _: e.SlotReady(preparing.result()), None)
 
-    def _guarded(self, hand: Callable[[Any], e.Event], command: Any) -> e.Event:
+    def _guarded(self, hand: Callable[[Any], Event], command: Any) -> Event:
         try:
             return hand(command)
         except StreamUnavailable as error:
             _log.warning("the stream is not to be had", cause=error.cause, reason=str(error))
             return e.StreamFailed(error.cause, str(error))
 
-    def _start(self, command: c.StartStream) -> e.Event:
+    def _start(self, command: c.StartStream) -> Event:
         self._stream.start(command.horizon, command.at)
         self._running = True
         return e.StreamStarted()
 
-    def _read(self, command: c.ReadStream) -> e.Event:
+    def _read(self, command: c.ReadStream) -> Event:
         batch = self._stream.read(
             command.patience, limit=self._limit, confirmed=command.confirmed, ask=command.ask
         )
@@ -88,7 +89,7 @@ class Streamer:
             batch = replace(batch, rows=mine)
         return e.Streamed(batch)
 
-    def _stop(self, command: c.StopStream) -> e.Event:
+    def _stop(self, command: c.StopStream) -> Event:
         self._running = False
         self._stream.stop()
         if command.drop:
