@@ -5,7 +5,6 @@ A failure is shrunk to the shortest list of steps that shows it.
 """
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,16 +17,7 @@ from tests.simulation.processor import plants
 from tests.simulation.processor.check import STEPS, _charges, _effects
 from tests.simulation.processor.moves import _crash, _down, _freeze, _revoke, note_watermarks
 from tests.simulation.processor.world import Plan, World
-
-SETTINGS = settings(
-    max_examples=40,
-    stateful_step_count=30,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
-UNSHRUNK = settings(SETTINGS, phases=[Phase.generate])
+from tests.support.machines import SETTINGS, UNSHRUNK
 
 
 class ProcessorMachine(RuleBasedStateMachine):

@@ -9,23 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.simulation.relay.plants import CORE_PLANTS
 from tests.simulation.relay.world import World, arrivals, commits, judge
-
-SETTINGS = settings(
-    max_examples=40,
-    stateful_step_count=30,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
-
-
-UNSHRUNK = settings(SETTINGS, phases=[Phase.generate])
+from tests.support.machines import SETTINGS, UNSHRUNK
 
 
 class RelayMachine(RuleBasedStateMachine):
