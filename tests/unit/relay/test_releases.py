@@ -341,6 +341,7 @@ def test_a_saved_hold_says_how_far_it_is() -> None:
     (change,) = command.holds
     assert change.hold is not None
     assert change.hold.position.progress == 3
+    assert command.rows == 1, "what a release sends is published, too"
     assert walk.on(Saved()) is not None
 
 

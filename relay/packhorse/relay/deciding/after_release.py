@@ -153,9 +153,10 @@ def _confirmed(state: State, event: e.HeldConfirmed, at: Moment) -> State:
     if release is None or hold is None or release.batch is None:
         return state
     hold = replace(hold, sent=hold.sent + release.waiting)
+    state = replace(state, turn=False, unsaved=state.unsaved + release.waiting)
     piece = min(2 * release.piece, at.policy.release_rows)
     release = replace(release, waiting=0, waiting_since=None, piece=piece, failures=0)
-    return _behind(replace(state, turn=False), hold, release)
+    return _behind(state, hold, release)
 
 
 def _behind(state: State, hold: Hold, release: Release) -> State:
