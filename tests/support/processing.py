@@ -23,7 +23,7 @@ from packhorse.processor.compose import Composed
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.settings import ProcessorSettings
 from packhorse.processor.signals import Signal, no_signal
-from packhorse.processor.topics import plan, wanted_by
+from packhorse.processor.topics.plan import plan, wanted_by
 from packhorse.schemas.codec import encode_message
 
 NOTED = '{"type":"record","name":"tests.Noted","fields":[{"name":"n","type":"long"},{"name":"what","type":"string"}]}'

@@ -71,13 +71,13 @@ MOUNTS: tuple[Mount, ...] = (
     ),
     Mount(
         name="topics",
-        target="packhorse.processor.topics_cli:app",
+        target="packhorse.processor.topics.cli:app",
         panel=Panel.PROCESS,
         line="Plan, make and check topics; nothing is created by accident.",
     ),
     Mount(
         name="offsets",
-        target="packhorse.processor.offsets_cli:app",
+        target="packhorse.processor.offsets.cli:app",
         panel=Panel.PROCESS,
         line="Show a group's offsets and watermarks, and reset them on the record.",
     ),

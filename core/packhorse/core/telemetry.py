@@ -94,13 +94,13 @@ class Metric(Enum):
         "Runs of a handler, by outcome",
     )
     PROCESSOR_BATCH = (
-        "packhorse.processor.batch.size",
+        "packhorse.processor.running.batch.size",
         Kind.HISTOGRAM,
         "{message}",
         "Messages in one group commit",
     )
     PROCESSOR_DURATION = (
-        "packhorse.processor.batch.duration",
+        "packhorse.processor.running.batch.duration",
         Kind.HISTOGRAM,
         "s",
         "Time of one group commit",

@@ -4,20 +4,20 @@ from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import NotReady, RegistryUnavailable
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
-from packhorse.processor import postgres
 from packhorse.processor.app import Processor
 from packhorse.processor.clients import admin_properties, consumer_properties, producer_properties
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
 from packhorse.processor.kafka.producer import CopyProducer
-from packhorse.processor.lanes import Lanes
-from packhorse.processor.loop import Loop, Times
-from packhorse.processor.measure import Measure
+from packhorse.processor.member.loop import Loop, Times
 from packhorse.processor.plant import Plant
+from packhorse.processor.running.lanes import Lanes
+from packhorse.processor.running.measure import Measure
 from packhorse.processor.settings import ProcessorSettings
 from packhorse.processor.signals import Signal, no_signal
-from packhorse.processor.sql import queries_for
-from packhorse.processor.store import Store
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.sql import queries_for
+from packhorse.processor.storing.store import Store
 from packhorse.processor.watchdog import Watchdog
 from packhorse.producer import Outbox
 from packhorse.schemas.decode import Decoder

@@ -13,8 +13,8 @@ from packhorse.processor.metadata import MessageClass, Metadata
 from packhorse.processor.record import Delivery
 
 if TYPE_CHECKING:
-    from packhorse.processor.postgres import AsyncConnection, Connection
-    from packhorse.processor.sqlalchemy import AsyncSession, Session
+    from packhorse.processor.storing.postgres import AsyncConnection, Connection
+    from packhorse.processor.storing.sqlalchemy import AsyncSession, Session
     from packhorse.producer import Outgoing, Tombstone
 
 

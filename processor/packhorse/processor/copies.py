@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.processor.record import HeaderList
-from packhorse.processor.store import Quarantined
+from packhorse.processor.storing.store import Quarantined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

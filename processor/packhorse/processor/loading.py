@@ -7,7 +7,7 @@ from types import ModuleType
 
 from packhorse.core.errors import PackhorseError, UsageError
 from packhorse.processor.app import Processor
-from packhorse.processor.faults import describe
+from packhorse.processor.running.faults import describe
 
 
 def load(target: str) -> Processor:

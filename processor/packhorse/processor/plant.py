@@ -11,9 +11,9 @@ from packhorse.core.message import TypedMessage
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.copies import Copy
+from packhorse.processor.offsets.starting import LogEnds, MissingRecords
 from packhorse.processor.signals import Signal, no_signal
-from packhorse.processor.starting import LogEnds, MissingRecords
-from packhorse.processor.store import Place, Store
+from packhorse.processor.storing.store import Place, Store
 from packhorse.producer import Outbox
 
 M = TypeVar("M", bound=TypedMessage)

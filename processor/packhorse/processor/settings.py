@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from packhorse.processor.partition import (
+from packhorse.processor.offsets.starting import MissingRecords
+from packhorse.processor.partition.state import (
     Limits,
 )
-from packhorse.processor.starting import MissingRecords
 from packhorse.schemas.settings import PartSettings
 from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, RegistrySettings
 

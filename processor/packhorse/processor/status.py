@@ -4,12 +4,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from packhorse.core.errors import UsageError
-from packhorse.processor import postgres
 from packhorse.processor.clients import admin_properties
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.settings import StatusSettings
-from packhorse.processor.sql import queries_for
-from packhorse.processor.store import Store
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.sql import queries_for
+from packhorse.processor.storing.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ import threading
 
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.errors import PackhorseError
-from packhorse.processor import postgres
 from packhorse.processor.copies import to_quarantine, to_retry
-from packhorse.processor.faults import describe
-from packhorse.processor.lanework import COMMIT, ROLLBACK
 from packhorse.processor.plant import Plant
-from packhorse.processor.store import Place, Quarantined
+from packhorse.processor.running.faults import describe
+from packhorse.processor.running.lanework import COMMIT, ROLLBACK
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Place, Quarantined
 
 EVERY = 1.0
 """Seconds between two looks."""

@@ -21,8 +21,8 @@ from packhorse.processor import (
     TransactionRefused,
 )
 from packhorse.processor.outcomes import SwallowedError
-from packhorse.processor.postgres import standing
-from packhorse.processor.resources import AsyncLent, Lent
+from packhorse.processor.running.resources import AsyncLent, Lent
+from packhorse.processor.storing.postgres import standing
 from packhorse.producer import Outbox, message_context, postgres
 from packhorse.producer.connections import async_driver, family_of, sync_driver
 from packhorse.producer.rows import Draft
@@ -204,7 +204,7 @@ def _sessions(given: object, driver: Any) -> Any:
         from packhorse.testing.sqlalchemy import Joined
 
         return Joined(given)
-    from packhorse.processor.sqlalchemy import Sessions
+    from packhorse.processor.storing.sqlalchemy import Sessions
 
     return Sessions(conninfo_of(driver))
 
@@ -217,7 +217,7 @@ async def _async_sessions(given: object, driver: Any) -> Any:
         return await AsyncJoined.to(given)
     if "sqlalchemy" not in sys.modules:
         return None
-    from packhorse.processor.sqlalchemy import AsyncSessions
+    from packhorse.processor.storing.sqlalchemy import AsyncSessions
 
     sessions = AsyncSessions(conninfo_of(driver))
     await sessions.prepare(driver)

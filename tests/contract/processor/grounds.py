@@ -11,22 +11,23 @@ from tests.simulation.processor.lane import Lane as SimulatedLane
 
 from packhorse.core.errors import BrokerUnavailable, PackhorseError
 from packhorse.core.message import MessageType
-from packhorse.processor import Context, Processor, Quarantine, Skip, postgres
-from packhorse.processor.batch import Batch
+from packhorse.processor import Context, Processor, Quarantine, Skip
 from packhorse.processor.copies import Copy
-from packhorse.processor.events import (
+from packhorse.processor.member.fence import Fence
+from packhorse.processor.offsets.starting import LogEnds
+from packhorse.processor.partition.events import (
     BatchEnded,
     Ended,
 )
-from packhorse.processor.fence import Fence
-from packhorse.processor.lane import Lane
-from packhorse.processor.lanework import drive
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, Stream, delivery_of
-from packhorse.processor.sql import queries_for
-from packhorse.processor.starting import LogEnds
-from packhorse.processor.store import Place, Store
-from packhorse.processor.work import Member, Request, Work
+from packhorse.processor.running.batch import Batch
+from packhorse.processor.running.lane import Lane
+from packhorse.processor.running.lanework import drive
+from packhorse.processor.running.work import Member, Request, Work
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.sql import queries_for
+from packhorse.processor.storing.store import Place, Store
 from packhorse.producer import Outbox
 
 TOPIC, GROUP = "contract.orders", "contract"

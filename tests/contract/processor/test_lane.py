@@ -10,10 +10,10 @@ from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable
 from packhorse.local.settings import Endpoints
-from packhorse.processor.endings import Contention, GivenUp
-from packhorse.processor.fence import Fence
+from packhorse.processor.member.fence import Fence
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.work import (
+from packhorse.processor.running.endings import Contention, GivenUp
+from packhorse.processor.running.work import (
     Begin,
     CommitTransaction,
     CountDeliveries,

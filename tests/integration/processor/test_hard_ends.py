@@ -21,7 +21,7 @@ from packhorse.processor.clients import consumer_properties, producer_properties
 from packhorse.processor.copies import Copy
 from packhorse.processor.kafka.consumer import Assignment, GroupConsumer
 from packhorse.processor.kafka.producer import CopyProducer
-from packhorse.processor.store import Quarantined
+from packhorse.processor.storing.store import Quarantined
 
 
 @pytest.mark.case("P-29")

@@ -27,7 +27,7 @@ def test_a_quarantine_topic_of_another_size_is_refused(ground: Ground, wide_grou
     ground.make_topics()
     wide_ground.topic = ground.topic
     broker = BrokerQuestions(admin_properties(ground.settings()))
-    from packhorse.processor.topics import Create
+    from packhorse.processor.topics.plan import Create
 
     for name in (app.retry_topic(ground.topic), app.quarantine_topic(ground.topic)):
         broker.apply([Create(topic=name, partitions=2, replication=1, config={})])

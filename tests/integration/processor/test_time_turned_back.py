@@ -12,7 +12,7 @@ from tests.support.wait import eventually
 from packhorse.processor import Context, Processor
 from packhorse.processor.clients import admin_properties
 from packhorse.processor.kafka.admin import BrokerQuestions
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Phase,
 )
 from packhorse.testing import register_for_tests

@@ -8,8 +8,8 @@ from uuid import UUID
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Delivery, Stream
-from packhorse.processor.store import Mark
-from packhorse.processor.work import InboxRow, Known, Result
+from packhorse.processor.running.work import InboxRow, Known, Result
+from packhorse.processor.storing.store import Mark
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 Key = tuple[str, UUID]

@@ -8,10 +8,10 @@ from uuid import UUID
 from tests.simulation.processor.database import Connection, Stopped
 
 from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable, Undecodable
-from packhorse.processor.fence import Fence
+from packhorse.processor.member.fence import Fence
 from packhorse.processor.outcomes import Reason
 from packhorse.processor.record import Record
-from packhorse.processor.work import (
+from packhorse.processor.running.work import (
     Begin,
     CommitTransaction,
     CountDeliveries,

@@ -6,20 +6,20 @@ from typing import Any
 
 from tests.simulation.processor.world import World
 
-from packhorse.processor.batch import Batch, run_batch
-from packhorse.processor.deciding import _fetched as deciding_fetched
-from packhorse.processor.desk import Desk
-from packhorse.processor.events import (
+from packhorse.processor.member.desk import Desk
+from packhorse.processor.partition.deciding import _fetched as deciding_fetched
+from packhorse.processor.partition.events import (
     BatchEnded,
 )
-from packhorse.processor.orders import (
+from packhorse.processor.partition.orders import (
     Commit,
 )
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
 )
-from packhorse.processor.work import (
+from packhorse.processor.running.batch import Batch, run_batch
+from packhorse.processor.running.work import (
     MoveWatermark,
     Request,
     RollBack,

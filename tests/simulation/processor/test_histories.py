@@ -10,9 +10,9 @@ from tests.simulation.processor.check import history
 from tests.simulation.processor.world import Plan, World
 
 from packhorse.core.errors import BrokerUnavailable
-from packhorse.processor import deciding, ordering
-from packhorse.processor.desk import Desk
-from packhorse.processor.events import (
+from packhorse.processor.member.desk import Desk
+from packhorse.processor.partition import deciding, ordering
+from packhorse.processor.partition.events import (
     Fetched,
 )
 

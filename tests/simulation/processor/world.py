@@ -13,28 +13,28 @@ from packhorse.core.backoff import Backoff
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.core.message import MessageType
 from packhorse.processor.app import Processor
-from packhorse.processor.batch import Batch, run_batch
 from packhorse.processor.context import Context
-from packhorse.processor.desk import Desk
-from packhorse.processor.endings import Contention
-from packhorse.processor.events import (
+from packhorse.processor.member.desk import Desk
+from packhorse.processor.member.jobs import BatchJob, Job, OpenJob, Place, Report
+from packhorse.processor.offsets.starting import LogEnds, MissingRecords, NoStart, start_of
+from packhorse.processor.partition.events import (
     BatchEnded,
     Ended,
     Event,
     Opened,
     OpenFailed,
 )
-from packhorse.processor.jobs import BatchJob, Job, OpenJob, Place, Report
-from packhorse.processor.orders import (
+from packhorse.processor.partition.orders import (
     Alarm,
 )
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Limits,
 )
 from packhorse.processor.policy import Retry
 from packhorse.processor.record import Record, Stream, delivery_of
-from packhorse.processor.starting import LogEnds, MissingRecords, NoStart, start_of
-from packhorse.processor.work import Request, RollBack, RunHandler, Work
+from packhorse.processor.running.batch import Batch, run_batch
+from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.work import Request, RollBack, RunHandler, Work
 
 TOPIC = "sim.orders"
 TOPIC_ID = UUID(int=1)

@@ -10,12 +10,12 @@ import pytest
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.core.message import MessageType
 from packhorse.processor import Context, Processor
-from packhorse.processor.batch import run_batch
-from packhorse.processor.endings import GivenUp
-from packhorse.processor.events import BatchEnded, Ended
 from packhorse.processor.outcomes import Outcome
+from packhorse.processor.partition.events import BatchEnded, Ended
 from packhorse.processor.record import Record, Stream, delivery_of
-from packhorse.processor.work import (
+from packhorse.processor.running.batch import run_batch
+from packhorse.processor.running.endings import GivenUp
+from packhorse.processor.running.work import (
     RETURNED,
     InboxRow,
     Known,

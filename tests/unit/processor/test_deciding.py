@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packhorse.core.backoff import Backoff
-from packhorse.processor.deciding import Decision, decide
-from packhorse.processor.events import (
+from packhorse.processor.partition.deciding import Decision, decide
+from packhorse.processor.partition.events import (
     Assigned,
     BatchEnded,
     CommitFailed,
@@ -28,7 +28,7 @@ from packhorse.processor.events import (
     Tick,
     Voided,
 )
-from packhorse.processor.orders import (
+from packhorse.processor.partition.orders import (
     Alarm,
     Attach,
     Commit,
@@ -41,7 +41,7 @@ from packhorse.processor.orders import (
     StopProcess,
     Take,
 )
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
     Phase,

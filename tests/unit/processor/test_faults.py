@@ -12,11 +12,11 @@ from packhorse.core.errors import KeysLocked, RegistryUnavailable, Undecodable
 from packhorse.core.message import MessageType
 from packhorse.processor import Processor, Quarantine, Skip
 from packhorse.processor.app import Handler
-from packhorse.processor.buffer import bytes_of
-from packhorse.processor.faults import ERROR_MAX, describe, ran_of
-from packhorse.processor.judging import faulty
+from packhorse.processor.member.buffer import bytes_of
 from packhorse.processor.record import Record, Stream, delivery_of
-from packhorse.processor.work import Failure, Member
+from packhorse.processor.running.faults import ERROR_MAX, describe, ran_of
+from packhorse.processor.running.judging import faulty
+from packhorse.processor.running.work import Failure, Member
 
 
 class Placed:

@@ -13,11 +13,11 @@ from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.telemetry import Attributes, Metric, NoTelemetry
 from packhorse.processor.kafka.consumer import CommitReport, Polled, Trouble
-from packhorse.processor.lanes import Lanes
-from packhorse.processor.loop import Loop, Times
-from packhorse.processor.partition import (
+from packhorse.processor.member.loop import Loop, Times
+from packhorse.processor.partition.state import (
     Limits,
 )
+from packhorse.processor.running.lanes import Lanes
 
 FAILED = CommitReport("a.b", 3, 1234, "failed", "Broker: Coordinator not available")
 

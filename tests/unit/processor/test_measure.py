@@ -8,10 +8,10 @@ import pytest
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.logs import Log
 from packhorse.core.telemetry import NO_TELEMETRY
-from packhorse.processor.measure import Measure
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Record, Stream, delivery_of
-from packhorse.processor.work import Result, Work
+from packhorse.processor.running.measure import Measure
+from packhorse.processor.running.work import Result, Work
 
 STREAM = Stream(topic="shop.orders", topic_id=UUID(int=1), source="shop.orders")
 

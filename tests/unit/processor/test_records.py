@@ -19,8 +19,8 @@ from packhorse.processor.record import (
     time_of_header,
     trace_of,
 )
-from packhorse.processor.rows import headers_of, headers_text
-from packhorse.processor.store import Quarantined
+from packhorse.processor.storing.rows import headers_of, headers_text
+from packhorse.processor.storing.store import Quarantined
 
 TOPIC_ID = UUID(int=5)
 SOURCE = Stream(topic="t", topic_id=TOPIC_ID, source="t")

@@ -9,10 +9,10 @@ import pytest
 from packhorse.core.errors import UsageError
 from packhorse.core.message import MessageType
 from packhorse.processor import Processor
-from packhorse.processor.resetting import Move, Reset, Standing, moves
-from packhorse.processor.starting import LogEnds, MissingRecords, NoStart, Start, start_of
-from packhorse.processor.store import Mark
-from packhorse.processor.topics import Change, Create, Refusal, Topic, plan, wanted_by
+from packhorse.processor.offsets.resetting import Move, Reset, Standing, moves
+from packhorse.processor.offsets.starting import LogEnds, MissingRecords, NoStart, Start, start_of
+from packhorse.processor.storing.store import Mark
+from packhorse.processor.topics.plan import Change, Create, Refusal, Topic, plan, wanted_by
 
 NOTHING = Mark(None, None, False, 0)
 STOP, CONTINUE = MissingRecords.STOP, MissingRecords.CONTINUE

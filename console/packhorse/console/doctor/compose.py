@@ -172,7 +172,7 @@ class _Doctor:
         from packhorse.processor.clients import admin_properties
         from packhorse.processor.kafka.admin import BrokerQuestions
         from packhorse.processor.loading import load
-        from packhorse.processor.topics import plan, wanted_by
+        from packhorse.processor.topics.plan import plan, wanted_by
 
         wanted = wanted_by([load(target)], (), partitions=None, replication=-1)
         broker = BrokerQuestions(admin_properties(kafka))

@@ -21,8 +21,8 @@ from confluent_kafka.cimpl import NewTopic
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
 from packhorse.processor.kafka.errors import MISSING, asked, made
-from packhorse.processor.starting import LogEnds
-from packhorse.processor.topics import Change, Create, Step, Topic
+from packhorse.processor.offsets.starting import LogEnds
+from packhorse.processor.topics.plan import Change, Create, Step, Topic
 
 ASK_TIMEOUT = 10.0
 """Seconds for one question."""

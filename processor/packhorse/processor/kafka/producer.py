@@ -9,7 +9,7 @@ from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
 from packhorse.processor.copies import Copy
 from packhorse.processor.kafka.errors import made, told
-from packhorse.processor.store import Place
+from packhorse.processor.storing.store import Place
 
 SEND_TIMEOUT = 30.0
 """Seconds after which a copy that is not confirmed counts as not sent."""

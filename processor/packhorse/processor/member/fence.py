@@ -1,6 +1,6 @@
 """The sign that a job counts for nothing any more."""
 
-from packhorse.processor.endings import GivenUp
+from packhorse.processor.running.endings import GivenUp
 
 
 class Fence:

@@ -14,17 +14,17 @@ from packhorse.core.clock import Chance, Clock
 from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError
 from packhorse.core.logs import Log
 from packhorse.core.telemetry import Metric, Telemetry
-from packhorse.processor.desk import Desk, Positions
-from packhorse.processor.jobs import Place
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
-from packhorse.processor.lanes import Lanes
-from packhorse.processor.orders import (
+from packhorse.processor.member.desk import Desk, Positions
+from packhorse.processor.member.jobs import Place
+from packhorse.processor.partition.orders import (
     Alarm,
 )
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
 )
+from packhorse.processor.running.lanes import Lanes
 
 IDLE_WAIT = 0.05
 """Seconds that a poll waits for a record while no lane works."""

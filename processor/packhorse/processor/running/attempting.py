@@ -9,11 +9,11 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from packhorse.core.errors import DatabaseUnavailable
-from packhorse.processor.endings import Contention, Cut, GivenUp, Stopped
-from packhorse.processor.events import Ended
-from packhorse.processor.judging import after_run
 from packhorse.processor.outcomes import Outcome, Reason
-from packhorse.processor.work import (
+from packhorse.processor.partition.events import Ended
+from packhorse.processor.running.endings import Contention, Cut, GivenUp, Stopped
+from packhorse.processor.running.judging import after_run
+from packhorse.processor.running.work import (
     Begin,
     CommitTransaction,
     Failure,

@@ -14,11 +14,11 @@ from psycopg.rows import tuple_row
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import without_secrets
-from packhorse.processor.endings import Contention
-from packhorse.processor.faults import is_contention, is_unavailable
 from packhorse.processor.outcomes import TransactionRefused
-from packhorse.processor.sql import BEGIN, WAS_COMMITTED
-from packhorse.processor.store import Answer, Steps
+from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.faults import is_contention, is_unavailable
+from packhorse.processor.storing.sql import BEGIN, WAS_COMMITTED
+from packhorse.processor.storing.store import Answer, Steps
 
 T = TypeVar("T")
 

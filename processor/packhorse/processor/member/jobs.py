@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from packhorse.processor.events import (
+from packhorse.processor.member.fence import Fence
+from packhorse.processor.partition.events import (
     Event,
 )
-from packhorse.processor.fence import Fence
 from packhorse.processor.record import Record
 
 Place = tuple[str, int]

@@ -25,14 +25,16 @@ from packhorse.core.errors import (
     RegistryUnavailable,
 )
 from packhorse.processor.app import Processor
-from packhorse.processor.attempting import attempt
-from packhorse.processor.buffer import bytes_of
-from packhorse.processor.endings import Contention, Cut, GivenUp, Stopped
-from packhorse.processor.events import (
+from packhorse.processor.member.buffer import bytes_of
+from packhorse.processor.outcomes import Outcome, Reason
+from packhorse.processor.partition.events import (
     BatchEnded,
     Ended,
 )
-from packhorse.processor.judging import (
+from packhorse.processor.record import Delivery
+from packhorse.processor.running.attempting import attempt
+from packhorse.processor.running.endings import Contention, Cut, GivenUp, Stopped
+from packhorse.processor.running.judging import (
     Sorted,
     after_run,
     below_watermark,
@@ -41,9 +43,7 @@ from packhorse.processor.judging import (
     without_handler,
     without_running,
 )
-from packhorse.processor.outcomes import Outcome, Reason
-from packhorse.processor.record import Delivery
-from packhorse.processor.work import (
+from packhorse.processor.running.work import (
     CountDeliveries,
     Decode,
     Failure,

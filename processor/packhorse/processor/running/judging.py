@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from packhorse.core.errors import MessageFault
 from packhorse.core.text import inert
-from packhorse.processor.faults import ERROR_MAX
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.policy import Again, Retry, Stop, after_failure
 from packhorse.processor.record import Delivery, time_of_header
-from packhorse.processor.work import Failure, InboxRow, Known, Member, Ran, Result, Work
+from packhorse.processor.running.faults import ERROR_MAX
+from packhorse.processor.running.work import Failure, InboxRow, Known, Member, Ran, Result, Work
 
 _SETTLED = frozenset(
     {Outcome.DONE, Outcome.SKIPPED, Outcome.DISCARDED, Outcome.QUARANTINE, Outcome.PARKED, Outcome.UNCERTAIN}

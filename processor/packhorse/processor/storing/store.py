@@ -9,9 +9,9 @@ from uuid import UUID
 from packhorse.core.errors import NotReady
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import HeaderList, Stream
-from packhorse.processor.rows import headers_of, literal, new_rows, old_rows, quarantine_rows
-from packhorse.processor.sql import Queries
-from packhorse.processor.work import InboxRow, Known, Result
+from packhorse.processor.running.work import InboxRow, Known, Result
+from packhorse.processor.storing.rows import headers_of, literal, new_rows, old_rows, quarantine_rows
+from packhorse.processor.storing.sql import Queries
 
 T = TypeVar("T")
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
-from packhorse.processor import postgres
-from packhorse.processor.batch import Batch
 from packhorse.processor.context import AsyncContext
-from packhorse.processor.endings import Contention
-from packhorse.processor.events import (
+from packhorse.processor.member.fence import Fence
+from packhorse.processor.partition.events import (
     BatchEnded,
 )
-from packhorse.processor.faults import describe
-from packhorse.processor.fence import Fence
-from packhorse.processor.lanework import (
+from packhorse.processor.plant import Plant
+from packhorse.processor.running.batch import Batch
+from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.faults import describe
+from packhorse.processor.running.lanework import (
     COMMIT,
     ROLLBACK,
     SAVEPOINT,
@@ -35,10 +35,8 @@ from packhorse.processor.lanework import (
     ids_of,
     steps_of,
 )
-from packhorse.processor.plant import Plant
-from packhorse.processor.resources import AsyncLent
-from packhorse.processor.signals import Point
-from packhorse.processor.work import (
+from packhorse.processor.running.resources import AsyncLent
+from packhorse.processor.running.work import (
     Begin,
     CommitTransaction,
     Decode,
@@ -53,9 +51,11 @@ from packhorse.processor.work import (
     Work,
     Write,
 )
+from packhorse.processor.signals import Point
+from packhorse.processor.storing import postgres
 
 if TYPE_CHECKING:
-    from packhorse.processor.sqlalchemy import AsyncSessions
+    from packhorse.processor.storing.sqlalchemy import AsyncSessions
 
 
 class EventLoop:
@@ -264,7 +264,7 @@ class AsyncLane:
 
     def _sessions_here(self) -> "AsyncSessions":
         if self._sessions is None:
-            from packhorse.processor.sqlalchemy import AsyncSessions
+            from packhorse.processor.storing.sqlalchemy import AsyncSessions
 
             self._sessions = AsyncSessions(self._plant.conninfo)
         return self._sessions

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from packhorse.processor.orders import (
+from packhorse.processor.partition.orders import (
     Command,
     Commit,
     Pause,
     Resume,
     Run,
 )
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
     Phase,

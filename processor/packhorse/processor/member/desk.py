@@ -11,9 +11,11 @@ from typing import Protocol
 from uuid import UUID
 
 from packhorse.core.clock import Chance, Clock
-from packhorse.processor.buffer import Buffer, bytes_of
-from packhorse.processor.deciding import decide
-from packhorse.processor.events import (
+from packhorse.processor.member.buffer import Buffer, bytes_of
+from packhorse.processor.member.fence import Fence
+from packhorse.processor.member.jobs import BatchJob, Job, OpenJob, Place, Report
+from packhorse.processor.partition.deciding import decide
+from packhorse.processor.partition.events import (
     Assigned,
     BatchEnded,
     CommitFailed,
@@ -29,9 +31,7 @@ from packhorse.processor.events import (
     Tick,
     Voided,
 )
-from packhorse.processor.fence import Fence
-from packhorse.processor.jobs import BatchJob, Job, OpenJob, Place, Report
-from packhorse.processor.orders import (
+from packhorse.processor.partition.orders import (
     Alarm,
     Attach,
     Command,
@@ -46,7 +46,7 @@ from packhorse.processor.orders import (
     StopProcess,
     Take,
 )
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
 )

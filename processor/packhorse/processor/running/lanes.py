@@ -6,11 +6,10 @@ from dataclasses import replace
 from queue import SimpleQueue
 
 from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable, NotReady
-from packhorse.processor import postgres
 from packhorse.processor.app import Processor
-from packhorse.processor.async_lane import AsyncLane, EventLoop
-from packhorse.processor.batch import run_batch
-from packhorse.processor.events import (
+from packhorse.processor.member.jobs import BatchJob, Job, Place, Report
+from packhorse.processor.offsets.starting import NoStart, Start, start_of
+from packhorse.processor.partition.events import (
     BatchEnded,
     Ended,
     Event,
@@ -18,15 +17,16 @@ from packhorse.processor.events import (
     Opened,
     OpenFailed,
 )
-from packhorse.processor.faults import describe
-from packhorse.processor.jobs import BatchJob, Job, Place, Report
-from packhorse.processor.lane import Lane
-from packhorse.processor.measure import Measure
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, Stream, delivery_of
+from packhorse.processor.running.async_lane import AsyncLane, EventLoop
+from packhorse.processor.running.batch import run_batch
+from packhorse.processor.running.faults import describe
+from packhorse.processor.running.lane import Lane
+from packhorse.processor.running.measure import Measure
+from packhorse.processor.running.work import Work
 from packhorse.processor.signals import Point
-from packhorse.processor.starting import NoStart, Start, start_of
-from packhorse.processor.work import Work
+from packhorse.processor.storing import postgres
 
 
 class _Pair:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from packhorse.core.errors import OwnershipLost, UsageError
-from packhorse.processor import postgres
 from packhorse.processor.kafka.admin import BrokerQuestions
-from packhorse.processor.lanework import COMMIT, ROLLBACK
+from packhorse.processor.offsets.resetting import Move, Reset, Standing, moves
 from packhorse.processor.record import Stream
-from packhorse.processor.resetting import Move, Reset, Standing, moves
-from packhorse.processor.store import Store
+from packhorse.processor.running.lanework import COMMIT, ROLLBACK
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Store
 
 
 def standings(

@@ -9,8 +9,8 @@ from packhorse.processor.outcomes import TransactionRefused
 from packhorse.producer import Outbox, Outgoing, Tombstone
 
 if TYPE_CHECKING:
-    from packhorse.processor.postgres import AsyncGuardedConnection, GuardedConnection
-    from packhorse.processor.sqlalchemy import AsyncSession, AsyncSessions, Session, Sessions
+    from packhorse.processor.storing.postgres import AsyncGuardedConnection, GuardedConnection
+    from packhorse.processor.storing.sqlalchemy import AsyncSession, AsyncSessions, Session, Sessions
 
 
 class Lent:

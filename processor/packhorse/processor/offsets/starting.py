@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from packhorse.processor.store import Mark
+from packhorse.processor.storing.store import Mark
 
 
 class MissingRecords(StrEnum):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import HeaderList, original_headers, text_of
-from packhorse.processor.work import Result
+from packhorse.processor.running.work import Result
 
 
 def literal(values: Iterable[UUID | int | float | None]) -> str:

@@ -9,7 +9,7 @@ from packhorse.core.redaction import without_secrets
 from packhorse.core.text import inert
 from packhorse.processor.app import Handler
 from packhorse.processor.outcomes import Quarantine, Reason, Skip
-from packhorse.processor.work import Failure, Ran
+from packhorse.processor.running.work import Failure, Ran
 
 ERROR_MAX = 512
 """Longest error text that is kept, in characters."""

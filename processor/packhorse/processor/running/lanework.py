@@ -8,21 +8,18 @@ from uuid import UUID
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
-from packhorse.processor import postgres
-from packhorse.processor.batch import Batch
 from packhorse.processor.copies import to_quarantine
-from packhorse.processor.events import (
-    BatchEnded,
-)
-from packhorse.processor.faults import describe, ran_of
-from packhorse.processor.fence import Fence
+from packhorse.processor.member.fence import Fence
 from packhorse.processor.metadata import Metadata
 from packhorse.processor.outcomes import Reason, SwallowedError
+from packhorse.processor.partition.events import (
+    BatchEnded,
+)
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, trace_of
-from packhorse.processor.signals import Point
-from packhorse.processor.store import Place, Quarantined, Steps
-from packhorse.processor.work import (
+from packhorse.processor.running.batch import Batch
+from packhorse.processor.running.faults import describe, ran_of
+from packhorse.processor.running.work import (
     RETURNED,
     RETURNED_UNTOUCHED,
     CountDeliveries,
@@ -36,6 +33,9 @@ from packhorse.processor.work import (
     Work,
     Write,
 )
+from packhorse.processor.signals import Point
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Place, Quarantined, Steps
 from packhorse.producer.context import message_context
 
 SAVEPOINT = b"SAVEPOINT packhorse_member"

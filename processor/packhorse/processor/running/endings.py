@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from packhorse.core.errors import PackhorseError
-from packhorse.processor.events import Ended
+from packhorse.processor.partition.events import Ended
 
 
 class Contention(PackhorseError):

@@ -8,7 +8,7 @@ from packhorse.core.logs import Log, logger
 from packhorse.core.telemetry import Metric, Telemetry
 from packhorse.processor.metadata import MessageLog
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.work import Result, Work
+from packhorse.processor.running.work import Result, Work
 
 
 class Measure:

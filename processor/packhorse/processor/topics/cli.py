@@ -8,7 +8,7 @@ from packhorse.schemas.flags import Broker, Json
 
 if TYPE_CHECKING:
     from packhorse.processor.kafka.admin import BrokerQuestions
-    from packhorse.processor.topics import Step, Wanted
+    from packhorse.processor.topics.plan import Step, Wanted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -78,7 +78,7 @@ def apply(
 
     [bold]Example[/]: packhorse topics apply figures.app:app --replication 3
     """
-    from packhorse.processor.topics import Refusal
+    from packhorse.processor.topics.plan import Refusal
 
     broker, wanted = _set_up(targets, source, partitions, replication, kafka_bootstrap_servers)
     steps = _plan(broker, wanted)
@@ -102,7 +102,7 @@ def _set_up(
     from packhorse.processor.kafka.admin import BrokerQuestions
     from packhorse.processor.loading import load
     from packhorse.processor.settings import TopicsSettings
-    from packhorse.processor.topics import wanted_by
+    from packhorse.processor.topics.plan import wanted_by
 
     settings = TopicsSettings.load(
         {"kafka_bootstrap_servers": servers, "partitions": partitions, "replication": replication}
@@ -115,7 +115,7 @@ def _set_up(
 
 
 def _plan(broker: "BrokerQuestions", wanted: "Wanted") -> "list[Step]":
-    from packhorse.processor.topics import plan as plan_steps
+    from packhorse.processor.topics.plan import plan as plan_steps
 
     return plan_steps(
         wanted, broker.topics(wanted.names), default_max_bytes=broker.default_max_message_bytes()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from packhorse.core.backoff import delay_after
-from packhorse.processor.events import (
+from packhorse.processor.partition.events import (
     Assigned,
     BatchEnded,
     CommitFailed,
@@ -23,8 +23,8 @@ from packhorse.processor.events import (
     Tick,
     Voided,
 )
-from packhorse.processor.ordering import carry_on
-from packhorse.processor.orders import (
+from packhorse.processor.partition.ordering import carry_on
+from packhorse.processor.partition.orders import (
     Alarm,
     Attach,
     Command,
@@ -36,7 +36,7 @@ from packhorse.processor.orders import (
     StopProcess,
     Take,
 )
-from packhorse.processor.partition import (
+from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
     Phase,

@@ -7,10 +7,10 @@ import typer
 from packhorse.schemas.flags import Broker, Json, Schema, Url
 
 if TYPE_CHECKING:
-    from packhorse.processor import postgres
     from packhorse.processor.kafka.admin import BrokerQuestions
-    from packhorse.processor.offsets import Move, Standing
-    from packhorse.processor.store import Store
+    from packhorse.processor.offsets.carrying import Move, Standing
+    from packhorse.processor.storing import postgres
+    from packhorse.processor.storing.store import Store
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -40,7 +40,7 @@ def show(
     """
     import json
 
-    from packhorse.processor.offsets import standings
+    from packhorse.processor.offsets.carrying import standings
 
     connection, store, broker = _set_up(group, database_url, database_schema, kafka_bootstrap_servers)
     try:
@@ -88,7 +88,7 @@ def reset(
     [bold]Example[/]: packhorse offsets reset --group figures --topic airline.aircraft --to committed --why "moved here"
     """
     from packhorse.core.users import system_user
-    from packhorse.processor.offsets import Reset, carry_out, check_stopped, moves, standings
+    from packhorse.processor.offsets.carrying import Reset, carry_out, check_stopped, moves, standings
 
     wanted = Reset(to=to, partition=partition)
     connection, store, broker = _set_up(group, database_url, database_schema, kafka_bootstrap_servers)
@@ -108,12 +108,12 @@ def reset(
 def _set_up(
     group: str, url: str | None, schema: str | None, servers: str | None
 ) -> "tuple[postgres.GuardedConnection, Store, BrokerQuestions]":
-    from packhorse.processor import postgres
     from packhorse.processor.clients import admin_properties
     from packhorse.processor.kafka.admin import BrokerQuestions
     from packhorse.processor.settings import OffsetsSettings
-    from packhorse.processor.sql import queries_for
-    from packhorse.processor.store import Store
+    from packhorse.processor.storing import postgres
+    from packhorse.processor.storing.sql import queries_for
+    from packhorse.processor.storing.store import Store
 
     settings = OffsetsSettings.load(
         {"database_url": url, "database_schema": schema, "kafka_bootstrap_servers": servers}

@@ -1,0 +1,1 @@
+"""Where reading starts, and an audited reset."""

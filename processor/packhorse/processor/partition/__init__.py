@@ -1,0 +1,1 @@
+"""One assigned partition: state, events, orders, and the pure function between them."""

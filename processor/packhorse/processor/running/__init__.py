@@ -1,0 +1,1 @@
+"""From deliveries to durable results: batches, lanes, handlers, faults."""

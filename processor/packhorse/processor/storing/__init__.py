@@ -1,0 +1,1 @@
+"""The processor's tables: statements, rows, and the adapters that execute them."""

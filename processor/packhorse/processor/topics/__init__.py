@@ -1,0 +1,1 @@
+"""The topics of a group: which there must be, and what stands between."""
