@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import NamedTuple
 from uuid import UUID
 
@@ -101,6 +102,21 @@ def delivery_of(record: Record, stream: Stream) -> Delivery:
         origin, attempt = _origin_of(headers, stream) or origin, _number(headers.get("attempt"))
     message_id = _uuid(headers.get("id")) or foreign_id(origin.topic_id, origin.partition, origin.offset)
     return Delivery(record, message_id, text_of(headers.get("type")), headers, origin, attempt)
+
+
+def key_hash(key: bytes) -> str:
+    """
+    Return what stands for *key* in the tables: a key may be longer than an index entry, and personal.
+
+    >>> key_hash(b"HA-LYA")
+    '31d8260860dd2a9c22f98bd11954f2c7'
+    """
+    return blake2b(key, digest_size=16).hexdigest()
+
+
+def digest_of(payload: bytes | None) -> str:
+    """Return a short digest of *payload*, which tells two payloads of one id apart; of a tombstone the empty text."""
+    return "" if payload is None else blake2b(payload, digest_size=8).hexdigest()
 
 
 def text_of(value: bytes | None) -> str | None:

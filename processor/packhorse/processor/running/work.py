@@ -1,9 +1,10 @@
 """What a batch works on, what it asks its lane to do, and what it gets back; values alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -48,7 +49,10 @@ class InboxRow(NamedTuple):
         due_in: Of `retry` the seconds until it is due, by the database's clock.
         age: Seconds since the first failure, by the database's clock.
         state: State of its row in quarantined_message, if there is one.
-        copied: That row's copy is confirmed.
+        copied: The copy of what is recorded (the attempt to come, the quarantine) is known to be confirmed.
+        spent: Seconds charged to the budget: waits that were planned and runs that failed, not what an outage added.
+        digest: Digest of the payload that the row was written for, hex; None in rows of before.
+        tier: Of `retry` the tier that its copy waits in, as in the topic's name.
     """
 
     outcome: Outcome
@@ -57,6 +61,9 @@ class InboxRow(NamedTuple):
     age: float
     state: str | None
     copied: bool
+    spent: float = 0.0
+    digest: str | None = None
+    tier: str | None = None
 
 
 class Known(NamedTuple):
@@ -68,12 +75,15 @@ class Known(NamedTuple):
         same: The row was written by this incarnation of the server.
         now: The database's clock.
         rows: Inbox rows by message id.
+        parked: Hashes of those keys, of the ones that were asked for, that are parked, with the id of their head; None
+            where a key is paused and has no head.
     """
 
     position: int | None
     same: bool
     now: datetime | None
     rows: dict[UUID, InboxRow]
+    parked: Mapping[str, UUID | None] = MappingProxyType({})
 
 
 class Failure(StrEnum):
@@ -148,13 +158,18 @@ class Result(NamedTuple):
 
     Attributes:
         delivery: The delivery.
-        outcome: done, skipped, retry or quarantine.
+        outcome: done, skipped, retry, parked or quarantine.
         attempt: The attempt that was made, 0 when none was.
         reason, error: Why it failed or stopped.
         failed_as: Reason of the failed attempt, when one was made.
         delay: Of `retry` the seconds to wait.
         row: The inbox row that this result replaces; None when there must be none yet.
         again: The same delivery was counted before.
+        key: Hash of its key; None where order does not bind it.
+        parks: It becomes the head of its key, which is parked with it; a follower that stops becomes the head too.
+        tier: Of `retry` the tier that its copy goes to, as in the topic's name.
+        spent: Of `retry` the seconds charged to its budget so far, this wait included.
+        digest: Digest of the payload, hex.
     """
 
     delivery: Delivery
@@ -166,6 +181,11 @@ class Result(NamedTuple):
     delay: float = 0.0
     row: InboxRow | None = None
     again: bool = False
+    key: str | None = None
+    parks: bool = False
+    tier: str | None = None
+    spent: float = 0.0
+    digest: str | None = None
 
 
 # What a batch asks of its lane. Each says what it gets back; an infrastructure error is thrown into the batch.
