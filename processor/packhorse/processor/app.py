@@ -11,6 +11,7 @@ from packhorse.core.message import MessageType, TypedMessage
 from packhorse.core.naming import checked_topic, quarantine_topic, retry_topic
 from packhorse.processor.context import AsyncContext, Context
 from packhorse.processor.policy import Retry
+from packhorse.processor.tiers.ladder import tiers_of
 
 M = TypeVar("M", bound=TypedMessage)
 Errors = tuple[type[Exception], ...]
@@ -166,9 +167,21 @@ class Processor:
         """Return the source topics, sorted."""
         return tuple(sorted({handler.type.topic for handler in self._handlers.values()}))
 
+    def tiers(self, source: str) -> tuple[str, ...]:
+        """Return the tiers of the ladders of this source's handlers, by delay; "0s" is always the first."""
+        return tiers_of(self, source)
+
+    def tier_topic(self, source: str, tier: str) -> str:
+        """Return the topic that carries one tier of a source."""
+        return retry_topic(source, self.group, tier)
+
+    def retry_topics(self, source: str) -> tuple[str, ...]:
+        """Return the topics of all tiers of a source, by delay."""
+        return tuple(self.tier_topic(source, tier) for tier in self.tiers(source))
+
     def retry_topic(self, source: str) -> str:
         """Return the topic that carries what is sent back to this group at once."""
-        return retry_topic(source, self.group, "0s")
+        return self.tier_topic(source, "0s")
 
     def quarantine_topic(self, source: str) -> str:
         """Return the topic with the copies of this group's quarantined messages."""
@@ -186,7 +199,8 @@ class Processor:
                 f"processor {self.group!r} has no handler; add one with @app.handler(MessageClass)"
             )
         for source in self.topics:
-            checked_topic(self.retry_topic(source))
+            for topic in self.retry_topics(source):
+                checked_topic(topic)
             checked_topic(self.quarantine_topic(source))
 
     def _add(

@@ -52,11 +52,13 @@ class Stream:
         topic: The topic.
         topic_id: Kafka's id of it: a topic that is made anew has another.
         source: The topic whose messages it carries: itself, or the one that a retry topic belongs to.
+        tier: Name of the tier that it is; None for a source.
     """
 
     topic: str
     topic_id: UUID
     source: str
+    tier: str | None = None
 
     @property
     def carries(self) -> bool:
