@@ -27,7 +27,9 @@ GRANT EXECUTE ON FUNCTION "{schema}".day_partitions(), "{schema}".make_day_parti
 PROCESSOR = f"""{WRITER.rstrip()}
 GRANT SELECT ON "{{schema}}".alembic_version TO "{{role}}";
 GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".inbox, "{{schema}}".watermark, "{{schema}}".failed_attempt,
-    "{{schema}}".quarantined_message TO "{{role}}";
+    "{{schema}}".quarantined_message, "{{schema}}".parked_key, "{{schema}}".parked_message, "{{schema}}".retry_message,
+    "{{schema}}".in_hand, "{{schema}}".started, "{{schema}}".pause, "{{schema}}".processor_member,
+    "{{schema}}".inbox_retention TO "{{role}}";
 GRANT INSERT ON "{{schema}}".audit TO "{{role}}";
 """
 
@@ -35,7 +37,9 @@ OPERATOR = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
-GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark TO "{role}";
+GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark, "{schema}".parked_key TO "{role}";
+GRANT INSERT, UPDATE, DELETE ON "{schema}".pause TO "{role}";
+GRANT INSERT, DELETE ON "{schema}".parked_key TO "{role}";
 GRANT UPDATE (orders, token) ON "{schema}".relay TO "{role}";
 GRANT INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
 GRANT INSERT ON "{schema}".watermark, "{schema}".audit, "{schema}".relay_discard TO "{role}";

@@ -7,18 +7,26 @@ from packhorse.core.naming import checked_identifier
 TABLES = (
     "audit",
     "failed_attempt",
+    "in_hand",
     "inbox",
+    "inbox_retention",
     "outbox",
+    "parked_key",
+    "parked_message",
+    "pause",
+    "processor_member",
     "quarantined_message",
     "relay",
     "relay_discard",
     "relay_hold",
     "relay_member",
     "retention",
+    "retry_message",
     "schema_version",
+    "started",
     "watermark",
 )
-"""All tables that the migrations make, beside the outbox's partitions."""
+"""All tables that the migrations make, beside the partitions of the outbox and the inbox."""
 
 COLUMNS = (
     "id",
