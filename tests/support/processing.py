@@ -112,7 +112,7 @@ class Ground:
         """Make the topics of *apps*, by the product's own plan."""
         broker = BrokerQuestions(admin_properties(self.settings()))
         wanted = wanted_by(apps, [self.topic], partitions=self.partitions, replication=1)
-        steps = plan(wanted, broker.topics(wanted.names), default_max_bytes=1_048_588)
+        steps = plan(wanted, broker.standing(wanted), default_max_bytes=1_048_588)
         broker.apply(steps)
 
     def payload(self, n: int, what: str = "") -> bytes:

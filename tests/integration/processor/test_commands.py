@@ -28,7 +28,8 @@ def test_topics_are_planned_then_made_then_as_they_must_be(ground: Ground, figur
         "topics", "plan", figures, "--partitions", "2", "--replication", "1", **ground.environ
     )
     assert planned.code == 1
-    names = [ground.topic, f"{ground.topic}.{GROUP}.retry.0s", f"{ground.topic}.{GROUP}.quarantine"]
+    own = ("retry.0s", "retry.100ms", "quarantine")
+    names = [ground.topic, *(f"{ground.topic}.{GROUP}.{name}" for name in own)]
     assert [line.split(":")[0] for line in planned.out.splitlines()] == [f"create {name}" for name in names]
     made = packhorse(
         "topics", "apply", figures, "--partitions", "2", "--replication", "1", "--json", **ground.environ
@@ -36,7 +37,7 @@ def test_topics_are_planned_then_made_then_as_they_must_be(ground: Ground, figur
     assert made.code == 0
     assert made.json()["done"]
     again = packhorse("topics", "plan", figures, **ground.environ)
-    assert (again.code, again.out) == (0, "3 topics are as they must be\n")
+    assert (again.code, again.out) == (0, "4 topics are as they must be\n")
     refused = packhorse("topics", "apply", figures, "--partitions", "4", **ground.environ)
     assert refused.code == 1
     assert "partitions are never added in place" in refused.out

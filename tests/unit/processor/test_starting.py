@@ -1,18 +1,14 @@
-"""Where reading starts, where topics and offsets stand: tables of rules."""
+"""Where reading starts and where a reset moves it: tables of rules."""
 
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from packhorse.core.errors import UsageError
-from packhorse.core.message import MessageType
-from packhorse.processor import Processor
 from packhorse.processor.offsets.resetting import Move, Reset, Standing, moves
 from packhorse.processor.offsets.starting import LogEnds, MissingRecords, NoStart, Start, start_of
 from packhorse.processor.storing.store import Mark
-from packhorse.processor.topics.plan import Change, Create, Refusal, Topic, plan, wanted_by
 
 NOTHING = Mark(None, None, False, 0)
 STOP, CONTINUE = MissingRecords.STOP, MissingRecords.CONTINUE
@@ -85,84 +81,6 @@ def test_a_log_that_ends_below_the_watermark_is_waited_for_and_named() -> None:
     assert isinstance(where, NoStart)
     assert where.waits
     assert "2 records are gone from its end" in where.text
-
-
-class Placed:
-    __packhorse__: ClassVar[MessageType] = MessageType(
-        type="unit.Placed", version=1, namespace="unit", aggregatetype="orders", schema="{}"
-    )
-
-
-def app() -> Processor:
-    made = Processor("unit")
-    made.handler(Placed)(lambda message, ctx: None)
-    return made
-
-
-def wanted(partitions: int | None = None, *sources: str) -> Any:
-    return wanted_by([app()], sources, partitions=partitions, replication=-1)
-
-
-NAMES = ("unit.orders", "unit.orders.unit.retry.0s", "unit.orders.unit.quarantine")
-
-
-def there() -> dict[str, Topic]:
-    """Return what `apply` makes of `wanted()`."""
-    made: dict[str, Topic] = {}
-    for step in plan(wanted(), {}, default_max_bytes=1000):
-        assert isinstance(step, Create)
-        config = {"max.message.bytes": "1000", **step.config}
-        made[step.topic] = Topic(name=step.topic, partitions=step.partitions, replication=1, config=config)
-    return made
-
-
-@pytest.mark.case("T-16")
-def test_topics_of_a_group_keep_for_ever_and_hold_what_the_source_holds() -> None:
-    steps = plan(wanted(3), {}, default_max_bytes=1000)
-    assert [step.topic for step in steps] == list(NAMES)
-    source, retry, quarantine = steps
-    assert isinstance(source, Create)
-    assert source.config == {"message.timestamp.type": "LogAppendTime"}
-    for step in (retry, quarantine):
-        assert isinstance(step, Create)
-        assert step.partitions == 3
-        assert step.config == {
-            "cleanup.policy": "delete",
-            "retention.ms": "-1",
-            "retention.bytes": "-1",
-            "max.message.bytes": str(1000 + 64 * 1024),
-        }
-
-
-def test_what_is_as_it_must_be_needs_no_step() -> None:
-    assert plan(wanted(), there(), default_max_bytes=1000) == []
-
-
-@pytest.mark.case("T-16")
-def test_what_differs_is_set() -> None:
-    topics = there()
-    name = NAMES[2]
-    topics[name] = replace(topics[name], config={**topics[name].config, "retention.ms": "604800000"})
-    assert plan(wanted(), topics, default_max_bytes=1000) == [
-        Change(topic=name, name="retention.ms", was="604800000", to="-1")
-    ]
-    source = replace(topics[NAMES[0]], config={**topics[NAMES[0]].config, "max.message.bytes": "5000"})
-    steps = plan(wanted(), {**there(), NAMES[0]: source}, default_max_bytes=1000)
-    assert {(step.topic, step.to) for step in steps if isinstance(step, Change)} == {
-        (NAMES[1], str(5000 + 64 * 1024)),
-        (NAMES[2], str(5000 + 64 * 1024)),
-    }
-
-
-def test_a_change_of_the_partition_count_is_refused_and_the_way_named() -> None:
-    (step,) = plan(wanted(12), there(), default_max_bytes=1000)
-    assert isinstance(step, Refusal)
-    assert "it has 6 partitions, not 12; partitions are never added in place" in step.text
-    topics = there()
-    topics[NAMES[1]] = replace(topics[NAMES[1]], partitions=3)
-    (step,) = plan(wanted(), topics, default_max_bytes=1000)
-    assert isinstance(step, Refusal)
-    assert "it has 3 partitions and unit.orders has 6" in step.text
 
 
 STANDINGS = [

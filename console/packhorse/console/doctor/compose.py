@@ -176,7 +176,7 @@ class _Doctor:
 
         wanted = wanted_by([load(target)], (), partitions=None, replication=-1)
         broker = BrokerQuestions(admin_properties(kafka))
-        there = broker.topics(wanted.names)
+        there = broker.standing(wanted)
         steps = plan(wanted, there, default_max_bytes=broker.default_max_message_bytes())
         return list(judge_plan(target, len(wanted.names), [str(step) for step in steps]))
 

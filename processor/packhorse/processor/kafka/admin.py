@@ -22,7 +22,7 @@ from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
 from packhorse.processor.kafka.errors import MISSING, asked, made
 from packhorse.processor.offsets.starting import LogEnds
-from packhorse.processor.topics.plan import Change, Create, Step, Topic
+from packhorse.processor.topics.plan import Change, Create, Step, Topic, Wanted
 
 ASK_TIMEOUT = 10.0
 """Seconds for one question."""
@@ -102,6 +102,21 @@ class BrokerQuestions:
             name: Topic(name=name, partitions=count, replication=replicas, config=configs[name])
             for name, (count, replicas) in there.items()
         }
+
+    def topic_names(self) -> frozenset[str]:
+        """Return the names of all topics that this client may see."""
+        return frozenset(self._metadata().topics)
+
+    def standing(self, wanted: Wanted) -> dict[str, Topic]:
+        """Return those topics that `plan` decides by: the wanted ones that exist, and tiers that no ladder has any more."""
+        existing = self.topic_names()
+        names = [*wanted.names, *(left.topic for left in wanted.leftovers(existing))]
+        return self.topics([name for name in names if name in existing])
+
+    def waiting(self, group: str, topic: str, partitions: int) -> int:
+        """Return how many records of *topic* stand at or above the group's committed offsets."""
+        found = [self.log_ends(group, topic, partition) for partition in range(partitions)]
+        return sum(ends.high - max(ends.low, ends.committed or 0) for ends in found)
 
     def default_max_message_bytes(self) -> int:
         """Return `max.message.bytes` of a topic that does not set it."""

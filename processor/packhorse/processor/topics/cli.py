@@ -7,8 +7,10 @@ import typer
 from packhorse.schemas.flags import Broker, Json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from packhorse.processor.kafka.admin import BrokerQuestions
-    from packhorse.processor.topics.plan import Step, Wanted
+    from packhorse.processor.topics.plan import Step, Topic, Wanted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -52,11 +54,18 @@ def plan(
     """
     Say what `apply` would do; exit 1 when something is to be done or refused.
 
+    A tier that is in no ladder any more is told too, with how many records wait in it; nothing is ever deleted here.
+
     [bold]Example[/]: packhorse topics plan figures.app:app --partitions 12
     """
     broker, wanted = _set_up(targets, source, partitions, replication, kafka_bootstrap_servers)
-    steps = _plan(broker, wanted)
-    _show(steps, wanted, as_json=as_json, done=False)
+    there = broker.standing(wanted)
+    steps = _plan(broker, wanted, there)
+    left = [
+        each.told(broker.waiting(each.group, each.topic, there[each.topic].partitions))
+        for each in wanted.leftovers(there)
+    ]
+    _show(steps, wanted, as_json=as_json, done=False, left=left)
     if steps:
         raise typer.Exit(1)
 
@@ -73,15 +82,16 @@ def apply(
     """
     Make what is missing and set what differs; safe to repeat. A refusal changes nothing at all and exits 1.
 
-    A source gets message.timestamp.type=LogAppendTime. For each group, `<source>.<group>.retry.0s` and
-    `<source>.<group>.quarantine` get the source's partitions, no limit of time or size, and 64 KiB more a message.
+    A source gets message.timestamp.type=LogAppendTime. For each group, `<source>.<group>.retry.<tier>` (one for each delay
+    of its handlers, and 0s) and `<source>.<group>.quarantine` get the source's partitions, no limit of time or size, and
+    64 KiB more a message.
 
     [bold]Example[/]: packhorse topics apply figures.app:app --replication 3
     """
     from packhorse.processor.topics.plan import Refusal
 
     broker, wanted = _set_up(targets, source, partitions, replication, kafka_bootstrap_servers)
-    steps = _plan(broker, wanted)
+    steps = _plan(broker, wanted, broker.standing(wanted))
     refused = any(isinstance(step, Refusal) for step in steps)
     if not refused:
         broker.apply(steps)
@@ -114,24 +124,26 @@ def _set_up(
     return BrokerQuestions(admin_properties(settings)), wanted
 
 
-def _plan(broker: "BrokerQuestions", wanted: "Wanted") -> "list[Step]":
+def _plan(broker: "BrokerQuestions", wanted: "Wanted", there: "Mapping[str, Topic]") -> "list[Step]":
     from packhorse.processor.topics.plan import plan as plan_steps
 
-    return plan_steps(
-        wanted, broker.topics(wanted.names), default_max_bytes=broker.default_max_message_bytes()
-    )
+    return plan_steps(wanted, there, default_max_bytes=broker.default_max_message_bytes())
 
 
-def _show(steps: "list[Step]", wanted: "Wanted", *, as_json: bool, done: bool) -> None:
+def _show(
+    steps: "list[Step]", wanted: "Wanted", *, as_json: bool, done: bool, left: "Sequence[str]" = ()
+) -> None:
     if as_json:
         import json
 
         told = [
             {"act": str(step).partition(" ")[0], "topic": step.topic, "text": str(step)} for step in steps
         ]
-        typer.echo(json.dumps({"topics": list(wanted.names), "steps": told, "done": done}))
+        typer.echo(
+            json.dumps({"topics": list(wanted.names), "steps": told, "leftovers": list(left), "done": done})
+        )
         return
-    for step in steps:
-        typer.echo(str(step))
+    for line in (*map(str, steps), *left):
+        typer.echo(line)
     if not steps:
         typer.echo(f"{len(wanted.names)} topics are as they must be")

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from packhorse.core.errors import UsageError
 from packhorse.core.naming import checked_topic, quarantine_topic, retry_topic
 from packhorse.processor.app import Processor
+from packhorse.processor.tiers.ladder import AT_ONCE, in_order, tiers_there
 
 MARGIN_BYTES = 64 * 1024
 """What a copy's own headers may add to a record."""
@@ -17,6 +20,10 @@ GROUP_CONFIG: Mapping[str, str] = {
     "retention.bytes": "-1",
 }
 """What waits for a person, or to be run again, is never deleted by time or size, nor compacted away."""
+SEGMENT_BYTES = 64 * 1024 * 1024
+"""A tier is trimmed behind what is done, and the broker frees whole segments only: its own default holds 1 GiB a partition."""
+LARGEST_SEGMENT = 2**31 - 1
+"""What Kafka takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +78,43 @@ class Refusal:
 Step = Create | Change | Refusal
 
 
+class Reader(NamedTuple):
+    """A group that reads a source, and the tiers of its ladders there, by delay."""
+
+    source: str
+    group: str
+    tiers: tuple[str, ...] = (AT_ONCE,)
+
+    @property
+    def retries(self) -> tuple[str, ...]:
+        """Return the topics of the tiers."""
+        return tuple(retry_topic(self.source, self.group, tier) for tier in self.tiers)
+
+    @property
+    def quarantine(self) -> str:
+        """Return the topic of its quarantine."""
+        return quarantine_topic(self.source, self.group)
+
+
+class Leftover(NamedTuple):
+    """A tier that exists and is in no ladder any more."""
+
+    topic: str
+    source: str
+    group: str
+
+    def told(self, waiting: int) -> str:
+        """Return what is to be said about it, when *waiting* records are not dealt with."""
+        fate = (
+            f"{waiting} records wait in it and are still handled; keep it until none does"
+            if waiting
+            else "none waits in it: delete it once no process with the earlier ladder runs, then restart the processors"
+        )
+        return (
+            f"left over {self.topic}: no ladder of {self.source} in group {self.group} has this tier; {fate}"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """
@@ -78,14 +122,17 @@ class Wanted:
 
     Attributes:
         sources: Source topics.
-        groups: Source topic and group, for each pair whose retry and quarantine topics are needed.
+        readers: Those whose tiers and quarantine are needed.
         partitions: Partitions of a source topic that is made; of those that exist, checked only when *insist*.
         replication: Replication of a source topic that is made; -1: the broker's default.
         insist: The partition count was asked for and is not a default.
+
+    Raises:
+        UsageError: Two readers would share a topic.
     """
 
     sources: Sequence[str]
-    groups: Sequence[tuple[str, str]] = ()
+    readers: Sequence[Reader] = ()
     partitions: int = 6
     replication: int = -1
     insist: bool = False
@@ -93,20 +140,40 @@ class Wanted:
 
     def __post_init__(self) -> None:
         names = [checked_topic(source) for source in self.sources]
-        for source, group in self.groups:
-            names += [retry_topic(source, group, "0s"), quarantine_topic(source, group)]
+        for reader in self.readers:
+            names += [*reader.retries, reader.quarantine]
         object.__setattr__(self, "names", tuple(names))
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            whose = "; ".join(
+                f"group {reader.group} of {reader.source}"
+                for reader in self.readers
+                if twice in {*reader.retries, reader.quarantine, reader.source}
+            )
+            raise UsageError(f"topic {twice} would be shared by {whose}; rename a group")
+
+    def leftovers(self, existing: Iterable[str]) -> list[Leftover]:
+        """Return the tiers among *existing* topics that no ladder has any more; what waits in them is still handled."""
+        there = set(existing)
+        return [
+            Leftover(topic, reader.source, reader.group)
+            for reader in self.readers
+            for tier in tiers_there(reader.source, reader.group, there)
+            if (topic := retry_topic(reader.source, reader.group, tier)) not in self.names
+        ]
 
 
 def wanted_by(
     apps: Iterable[Processor], sources: Iterable[str], *, partitions: int | None, replication: int
 ) -> Wanted:
     """Return what *apps*, and producers of *sources*, need."""
-    pairs = sorted({(source, app.group) for app in apps for source in app.topics})
-    named = sorted({*sources, *(source for source, _ in pairs)})
+    readers: dict[tuple[str, str], set[str]] = {}
+    for app in apps:
+        for source in app.topics:
+            readers.setdefault((source, app.group), set()).update(app.tiers(source))
     return Wanted(
-        sources=named,
-        groups=pairs,
+        sources=sorted({*sources, *(source for source, _ in readers)}),
+        readers=[Reader(*pair, in_order(tiers)) for pair, tiers in sorted(readers.items())],
         partitions=6 if partitions is None else partitions,
         replication=replication,
         insist=partitions is not None,
@@ -117,23 +184,37 @@ def plan(wanted: Wanted, there: Mapping[str, Topic], *, default_max_bytes: int) 
     """
     Return the steps from what is *there* to what is *wanted*; none: all is as it must be.
 
+    A tier that is there and in no ladder any more must be as all others, since what waits in it is still read.
+
     Args:
         wanted: What there must be.
-        there: The topics that exist, by name.
+        there: The topics that exist, by name; those of `wanted.names` and of `wanted.leftovers`.
         default_max_bytes: `max.message.bytes` of a topic that is made without saying so.
     """
     steps: list[Step] = []
     for source in wanted.sources:
         steps += _source(source, wanted, there.get(source))
-    for source, group in wanted.groups:
-        found = there.get(source)
-        partitions = wanted.partitions if found is None else found.partitions
-        replication = wanted.replication if found is None else found.replication
-        largest = default_max_bytes if found is None else int(found.config["max.message.bytes"])
-        config = {**GROUP_CONFIG, "max.message.bytes": str(largest + MARGIN_BYTES)}
-        for name in (retry_topic(source, group, "0s"), quarantine_topic(source, group)):
-            steps += _group(name, source, partitions, replication, config, there.get(name))
+    leftovers = wanted.leftovers(there)
+    for reader in wanted.readers:
+        found = there.get(reader.source)
+        like = found or Topic(
+            name=reader.source,
+            partitions=wanted.partitions,
+            replication=wanted.replication,
+            config={"max.message.bytes": str(default_max_bytes)},
+        )
+        mine = [left.topic for left in leftovers if left[1:] == reader[:2]]
+        for name in (*reader.retries, *mine):
+            steps += _group(name, like, _config(like, tier=True), there.get(name))
+        steps += _group(reader.quarantine, like, _config(like, tier=False), there.get(reader.quarantine))
     return steps
+
+
+def _config(source: Topic, *, tier: bool) -> Mapping[str, str]:
+    largest = int(source.config["max.message.bytes"]) + MARGIN_BYTES
+    config = {**GROUP_CONFIG, "max.message.bytes": str(largest)}
+    segment = min(max(SEGMENT_BYTES, 2 * largest), LARGEST_SEGMENT)
+    return {**config, "segment.bytes": str(segment)} if tier else config
 
 
 def _source(name: str, wanted: Wanted, found: Topic | None) -> list[Step]:
@@ -158,23 +239,19 @@ def _source(name: str, wanted: Wanted, found: Topic | None) -> list[Step]:
     return [*steps, *_changes(name, found, SOURCE_CONFIG)]
 
 
-def _group(
-    name: str,
-    source: str,
-    partitions: int,
-    replication: int,
-    config: Mapping[str, str],
-    found: Topic | None,
-) -> list[Step]:
+def _group(name: str, source: Topic, config: Mapping[str, str], found: Topic | None) -> list[Step]:
     if found is None:
-        return [Create(topic=name, partitions=partitions, replication=replication, config=config)]
+        return [
+            Create(topic=name, partitions=source.partitions, replication=source.replication, config=config)
+        ]
     steps: list[Step] = []
-    if found.partitions != partitions:
+    if found.partitions != source.partitions:
         steps.append(
             Refusal(
                 topic=name,
-                text=f"it has {found.partitions} partitions and {source} has {partitions}; a copy keeps its partition, so "
-                "they must be equal: drain and delete this topic, then apply again",
+                text=f"it has {found.partitions} partitions and {source.name} has {source.partitions}; a copy keeps its "
+                "partition, so they must be equal: let it run empty, delete this topic, then apply again; see "
+                "docs/runbooks/topics-changed.md",
             )
         )
     return [*steps, *_changes(name, found, config)]
