@@ -1,43 +1,46 @@
 """The processor as an application declares it: a group, and one handler for each type of message."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, get_type_hints, overload
+from typing import Any, Final, TypeVar, Unpack, cast
 
 from packhorse.core.errors import UsageError
 from packhorse.core.message import MessageType, TypedMessage
 from packhorse.core.naming import checked_topic, quarantine_topic, retry_topic
+from packhorse.processor.batching import AsyncBatchContext, BatchContext
 from packhorse.processor.context import AsyncContext, Context
-from packhorse.processor.policy import Retry
+from packhorse.processor.declaring import (
+    check_apart,
+    check_function,
+    checked_choice,
+    checked_class,
+    checked_count,
+    checked_errors,
+    checked_timeout,
+    name_of,
+)
+from packhorse.processor.policy import Retry, policy_of
+from packhorse.processor.registering import (
+    AfterQuarantine,
+    Errors,
+    Isolation,
+    Kind,
+    Options,
+    Ordering,
+    Registers,
+    RegistersBatch,
+    RegistersTombstone,
+)
 from packhorse.processor.tiers.ladder import tiers_of
 
+__all__ = ["Handler", "Options", "Processor"]
+
 M = TypeVar("M", bound=TypedMessage)
-Errors = tuple[type[Exception], ...]
-
-SyncFunction = Callable[[M, Context], None]
-AsyncFunction = Callable[[M, AsyncContext], Coroutine[Any, Any, None]]
-SyncTombstone = Callable[[Context], None]
-AsyncTombstone = Callable[[AsyncContext], Coroutine[Any, Any, None]]
-
-
-class Registers(Protocol[M]):
-    """Take a handler and give it back unchanged, so that it can still be called."""
-
-    @overload
-    def __call__(self, function: AsyncFunction[M], /) -> AsyncFunction[M]: ...
-    @overload
-    def __call__(self, function: SyncFunction[M], /) -> SyncFunction[M]: ...
-
-
-class RegistersTombstone(Protocol):
-    """Take a handler of tombstones and give it back unchanged."""
-
-    @overload
-    def __call__(self, function: AsyncTombstone, /) -> AsyncTombstone: ...
-    @overload
-    def __call__(self, function: SyncTombstone, /) -> SyncTombstone: ...
+_ORDERING: Final[tuple[Ordering, ...]] = ("key", "none")
+_AFTER_QUARANTINE: Final[tuple[AfterQuarantine, ...]] = ("park", "continue")
+_ISOLATION: Final[tuple[Isolation, ...]] = ("group", "message")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,12 @@ class Handler:
         retry: How often and for how long a failing message is tried.
         permanent: Errors after which the message goes to quarantine at once.
         safe: Errors whose text holds no personal data, so that it may be kept and shown.
+        down: Errors that mean that a system behind the handler is down: nothing is charged, reading pauses.
+        ordering: "key": of one key one message at a time, in order; "none": each is free.
+        after_quarantine: "park": later messages of the key of one in quarantine wait; "continue": they go on.
+        isolation: "group": several share a transaction; "message": each has one of its own.
+        timeout: Seconds that one run may take; None: no limit.
+        kind: "one": it takes one message; "batch": it takes a Batch of them.
     """
 
     message: type[TypedMessage]
@@ -62,6 +71,12 @@ class Handler:
     retry: Retry
     permanent: Errors
     safe: Errors
+    down: Errors = ()
+    ordering: Ordering = "key"
+    after_quarantine: AfterQuarantine = "park"
+    isolation: Isolation = "group"
+    timeout: float | None = None
+    kind: Kind = "one"
 
     @property
     def type(self) -> MessageType:
@@ -71,7 +86,7 @@ class Handler:
     @property
     def name(self) -> str:
         """Return where the function stands, for people."""
-        return f"{self.function.__module__}.{self.function.__qualname__}"
+        return name_of(self.function)
 
 
 class Processor:
@@ -88,21 +103,38 @@ class Processor:
 
     Args:
         group: Name of the consumer group; part of the names of its quarantine and retry topics.
+        ordering: "key": of one key one message at a time and in order, different keys side by side; messages without a key
+            are free. "none": all are. A handler may differ.
+        concurrency: How many messages or batches run at once in one process; None: what the settings say.
+        after_quarantine: What becomes of the later messages of a key while one is in quarantine, under ordering="key": "park":
+            they wait until a person redrives or discards it; "continue": they go on. A handler may differ.
 
     Raises:
         SettingsError: *group* makes no legal name of a topic.
+        UsageError: Something else is not allowed.
     """
 
-    def __init__(self, group: str) -> None:
+    def __init__(
+        self,
+        group: str,
+        *,
+        ordering: Ordering = "key",
+        concurrency: int | None = None,
+        after_quarantine: AfterQuarantine = "park",
+    ) -> None:
         self.group = checked_topic(group)
+        what = f"Processor({group!r}): "
+        self.ordering: Ordering = checked_choice(ordering, _ORDERING, what=f"{what}ordering")
+        self.concurrency = checked_count(concurrency, what=f"{what}concurrency")
+        self.after_quarantine: AfterQuarantine = checked_choice(
+            after_quarantine, _AFTER_QUARANTINE, what=f"{what}after_quarantine"
+        )
         self._handlers: dict[tuple[str, bool], Handler] = {}
 
     def __repr__(self) -> str:
         return f"Processor({self.group!r}, {len(self._handlers)} handlers)"
 
-    def handler(
-        self, message: type[M], *, retry: Retry | None = None, permanent: Errors = (), safe: Errors = ()
-    ) -> Registers[M]:
+    def handler(self, message: type[M], **options: Unpack[Options]) -> Registers[M]:
         """
         Run the decorated function for every message of the class *message*.
 
@@ -112,27 +144,17 @@ class Processor:
 
         Args:
             message: A class that `packhorse schemas generate` wrote.
-            retry: How often and for how long a failing message is tried, see `Retry`.
-            permanent: Errors after which the message goes to quarantine at once.
-            safe: Errors whose text holds no personal data; of all others only class and place are kept.
+            options: See `Options`.
 
         Raises:
-            UsageError: *message* is no message class, the type has a handler already, or the function has another shape.
+            UsageError: *message* is no message class, the type has a handler already, the function has another shape, or an
+                option is not allowed.
+            SettingsError: *retry* is no policy.
         """
-
-        def register(function: Any) -> Any:
-            self._add(message, function, tombstones=False, retry=retry, permanent=permanent, safe=safe)
-            return function
-
-        return register
+        return cast("Registers[M]", self._registers(message, options))
 
     def tombstone_handler(
-        self,
-        message: type[TypedMessage],
-        *,
-        retry: Retry | None = None,
-        permanent: Errors = (),
-        safe: Errors = (),
+        self, message: type[TypedMessage], **options: Unpack[Options]
     ) -> RegistersTombstone:
         """
         Run the decorated function, which takes a context alone, for every message of the type that has no payload.
@@ -140,12 +162,18 @@ class Processor:
         The key that is deleted is `ctx.key`. Without such a handler a tombstone goes to quarantine with the reason
         `no-tombstone-handler`. Arguments and errors are those of `handler`.
         """
+        return cast("RegistersTombstone", self._registers(message, options, tombstones=True))
 
-        def register(function: Any) -> Any:
-            self._add(message, function, tombstones=True, retry=retry, permanent=permanent, safe=safe)
-            return function
+    def batch_handler(self, message: type[M], **options: Unpack[Options]) -> RegistersBatch[M]:
+        """
+        Run the decorated function for several messages of the class *message* at once, in one transaction.
 
-        return register
+        A `def` takes (Batch[message], BatchContext), an `async def` (Batch[message], AsyncBatchContext). It answers for each
+        item, and what it does not answer is done. An error rolls everything back, and the messages are run again in batches
+        of one, so that only the one at fault is charged. Arguments and errors are those of `handler`; isolation="message" is
+        refused.
+        """
+        return cast("RegistersBatch[M]", self._registers(message, options, kind="batch"))
 
     @property
     def handlers(self) -> Mapping[tuple[str, bool], Handler]:
@@ -203,81 +231,76 @@ class Processor:
                 checked_topic(topic)
             checked_topic(self.quarantine_topic(source))
 
-    def _add(
-        self,
-        message: type[TypedMessage],
-        function: Any,
-        *,
-        tombstones: bool,
-        retry: Retry | None,
-        permanent: Errors,
-        safe: Errors,
-    ) -> None:
-        kind = getattr(message, "__packhorse__", None)
-        if not isinstance(message, type) or not isinstance(kind, MessageType):
-            given = message.__name__ if isinstance(message, type) else repr(message)
+    def _registers(
+        self, message: object, options: Options, *, tombstones: bool = False, kind: Kind = "one"
+    ) -> Callable[[Any], Any]:
+        def register(function: Any) -> Any:
+            self._add(_handler(self, checked_class(message), function, options, tombstones, kind))
+            return function
+
+        return register
+
+    def _add(self, handler: Handler) -> None:
+        name, tombstones = handler.type.type, handler.tombstones
+        if (first := self._handlers.get((name, tombstones))) is not None:
             raise UsageError(
-                f"{given} is no message class; pass a class that `packhorse schemas generate` wrote"
-            )
-        handler = Handler(
-            message=message,
-            function=function,
-            is_async=inspect.iscoroutinefunction(function),
-            tombstones=tombstones,
-            retry=retry or Retry(),
-            permanent=permanent,
-            safe=safe,
-        )
-        _check_shape(handler)
-        if (first := self._handlers.get((kind.type, tombstones))) is not None:
-            raise UsageError(
-                f"{kind.type} has the handler {first.name} in group {self.group!r} already; {handler.name} can't be a "
+                f"{name} has the handler {first.name} in group {self.group!r} already; {handler.name} can't be a "
                 "second one: call both from one function, or use another group"
             )
-        self._handlers[kind.type, tombstones] = handler
+        self._handlers[name, tombstones] = handler
 
 
-def _check_shape(handler: Handler) -> None:
-    wanted = "(ctx)" if handler.tombstones else "(message, ctx)"
-    function = handler.function
-    if (
-        not callable(function)
-        or inspect.isgeneratorfunction(function)
-        or inspect.isasyncgenfunction(function)
-    ):
-        raise UsageError(f"handler {function!r} is no function: write a def or async def that takes {wanted}")
-    arguments: list[object] = [None] if handler.tombstones else [None, None]
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError:
+_GIVEN: Final[dict[tuple[Kind, bool], type]] = {
+    ("one", False): Context,
+    ("one", True): AsyncContext,
+    ("batch", False): BatchContext,
+    ("batch", True): AsyncBatchContext,
+}
+"""Which context a handler gets, by its kind and whether it is async."""
+
+
+def _handler(
+    app: Processor, message: type[TypedMessage], function: Any, options: Options, tombstones: bool, kind: Kind
+) -> Handler:
+    """Return the checked declaration of *function*; what an option does not say is the processor's."""
+    is_async = inspect.iscoroutinefunction(function)
+    context = _GIVEN[kind, is_async]
+    check_function(
+        function,
+        ("ctx",) if tombstones else ("batch" if kind == "batch" else "message", "ctx"),
+        message=message,
+        context=context,
+        others=[other for other in _GIVEN.values() if other is not context],
+        batch=kind == "batch",
+    )
+    what = f"handler {name_of(function)}"
+    if unknown := sorted(set(options) - Options.__optional_keys__):
         raise UsageError(
-            f"handler {handler.name}{inspect.signature(function)} is called with {wanted}; "
-            f"let it take {len(arguments)} positional argument{'s'[: len(arguments) - 1]}"
-        ) from None
-    _check_context(handler)
-
-
-def _check_context(handler: Handler) -> None:
-    """Refuse an `async def` that asks for a Context, and the reverse: the connection would be of the other kind."""
-    try:
-        hints = get_type_hints(handler.function)
-    except (NameError, TypeError, AttributeError):
-        return
-    names = list(inspect.signature(handler.function).parameters)
-    position = 0 if handler.tombstones else 1
-    given = hints.get(names[position]) if len(names) > position else None
-    wanted, other = (AsyncContext, Context) if handler.is_async else (Context, AsyncContext)
-    if given is other:
-        kind = "async def" if handler.is_async else "def"
-        raise UsageError(
-            f"handler {handler.name} is {kind} and asks for {other.__name__}; it gets {wanted.__name__}"
+            f"{what}: {unknown[0]}= is no option: {', '.join(sorted(Options.__optional_keys__))}"
         )
-    message = hints.get(names[0]) if not handler.tombstones else None
-    if (
-        isinstance(message, type)
-        and message not in (object, Any)
-        and not issubclass(handler.message, message)
-    ):
-        raise UsageError(
-            f"handler {handler.name} is registered for {handler.message.__name__} and asks for {message.__name__}"
-        )
+    ordering, after = options.get("ordering"), options.get("after_quarantine")
+    isolation = checked_choice(options.get("isolation", "group"), _ISOLATION, what=f"{what}: isolation")
+    if kind == "batch" and isolation == "message":
+        raise UsageError(f"{what}: isolation='message' is not allowed for a batch handler; use @app.handler")
+    permanent = checked_errors(options.get("permanent", ()), what=f"{what}: permanent")
+    down = checked_errors(options.get("down", ()), what=f"{what}: down")
+    check_apart(permanent, down, what=what)
+    return Handler(
+        message=message,
+        function=function,
+        is_async=is_async,
+        tombstones=tombstones,
+        retry=policy_of(options.get("retry")),
+        permanent=permanent,
+        safe=checked_errors(options.get("safe", ()), what=f"{what}: safe"),
+        down=down,
+        ordering=app.ordering
+        if ordering is None
+        else checked_choice(ordering, _ORDERING, what=f"{what}: ordering"),
+        after_quarantine=app.after_quarantine
+        if after is None
+        else checked_choice(after, _AFTER_QUARANTINE, what=f"{what}: after_quarantine"),
+        isolation=isolation,
+        timeout=checked_timeout(options.get("timeout"), what=what),
+        kind=kind,
+    )

@@ -57,15 +57,20 @@ class MessageLog:
 class Metadata:
     """Who the message in hand is; read from its headers when asked."""
 
-    __slots__ = ("_delivery", "_group", "_ordinal", "attempt", "log", "touched")
+    __slots__ = ("_delivery", "_group", "_log", "_ordinal", "attempt", "touched")
 
     def __init__(self, delivery: Delivery, *, group: str, attempt: int, log: Log) -> None:
         self._delivery = delivery
         self._group = group
         self._ordinal = 0
         self.attempt = attempt
-        self.log = MessageLog(log, delivery)
+        self._log = log
         self.touched = False
+
+    @property
+    def log(self) -> MessageLog:
+        """Return what writes log records that name the message; give it no payload and no key."""
+        return MessageLog(self._log, self._delivery)
 
     @property
     def id(self) -> UUID:

@@ -1,0 +1,77 @@
+"""The types of handlers as an application writes them, and of what can be said of one where it is registered."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, overload
+
+from packhorse.core.message import TypedMessage
+from packhorse.processor.batching import AsyncBatchContext, Batch, BatchContext
+from packhorse.processor.context import AsyncContext, Context
+from packhorse.processor.durations import Duration
+from packhorse.processor.policy import Retry
+
+M = TypeVar("M", bound=TypedMessage)
+Errors = tuple[type[Exception], ...]
+Ordering = Literal["key", "none"]
+AfterQuarantine = Literal["park", "continue"]
+Isolation = Literal["group", "message"]
+Kind = Literal["one", "batch"]
+
+SyncFunction = Callable[[M, Context], None]
+AsyncFunction = Callable[[M, AsyncContext], Coroutine[Any, Any, None]]
+SyncTombstone = Callable[[Context], None]
+AsyncTombstone = Callable[[AsyncContext], Coroutine[Any, Any, None]]
+SyncBatch = Callable[[Batch[M], BatchContext], None]
+AsyncBatch = Callable[[Batch[M], AsyncBatchContext], Coroutine[Any, Any, None]]
+
+
+class Options(TypedDict, total=False):
+    """
+    What can be said of any handler.
+
+    Attributes:
+        retry: How often and for how long a failing message is tried, see `Retry`.
+        permanent: Errors after which the message goes to quarantine at once.
+        safe: Errors whose text holds no personal data; of all others only class and place are kept.
+        down: Errors that mean that a system behind the handler is down: reading its partitions pauses, one message at a
+            time is tried, nothing is charged.
+        ordering, after_quarantine: As `Processor` has them, for this handler; None: as the processor.
+        isolation: "group": several messages share a transaction, so a handler may run twice for one message. "message":
+            each has a transaction of its own, for code with effects outside the database.
+        timeout: How long one run may take; then its query is cancelled and the attempt has failed. None: no limit.
+    """
+
+    retry: Retry | None
+    permanent: Errors
+    safe: Errors
+    down: Errors
+    ordering: Ordering | None
+    after_quarantine: AfterQuarantine | None
+    isolation: Isolation
+    timeout: Duration | None
+
+
+class Registers(Protocol[M]):
+    """Take a handler and give it back unchanged, so that it can still be called."""
+
+    @overload
+    def __call__(self, function: AsyncFunction[M], /) -> AsyncFunction[M]: ...
+    @overload
+    def __call__(self, function: SyncFunction[M], /) -> SyncFunction[M]: ...
+
+
+class RegistersBatch(Protocol[M]):
+    """Take a batch handler and give it back unchanged."""
+
+    @overload
+    def __call__(self, function: AsyncBatch[M], /) -> AsyncBatch[M]: ...
+    @overload
+    def __call__(self, function: SyncBatch[M], /) -> SyncBatch[M]: ...
+
+
+class RegistersTombstone(Protocol):
+    """Take a handler of tombstones and give it back unchanged."""
+
+    @overload
+    def __call__(self, function: AsyncTombstone, /) -> AsyncTombstone: ...
+    @overload
+    def __call__(self, function: SyncTombstone, /) -> SyncTombstone: ...
