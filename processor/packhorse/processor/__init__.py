@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from packhorse.processor.app import Processor
+    from packhorse.processor.batching import AsyncBatchContext, Batch, BatchContext, Item
     from packhorse.processor.context import AsyncContext, Context
     from packhorse.processor.outcomes import Outcome, Quarantine, Reason, Skip, TransactionRefused
-    from packhorse.processor.policy import Retry
+    from packhorse.processor.policy import Later, Retry
 
 __all__ = [
+    "AsyncBatchContext",
     "AsyncContext",
+    "Batch",
+    "BatchContext",
     "Context",
+    "Item",
+    "Later",
     "Outcome",
     "Processor",
     "Quarantine",
@@ -28,8 +34,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncBatchContext": "batching",
     "AsyncContext": "context",
+    "Batch": "batching",
+    "BatchContext": "batching",
     "Context": "context",
+    "Item": "batching",
+    "Later": "policy",
     "Outcome": "outcomes",
     "Processor": "app",
     "Quarantine": "outcomes",

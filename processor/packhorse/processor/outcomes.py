@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from typing import Any
 
 from packhorse.core.errors import PackhorseError, UsageError
 
@@ -31,6 +32,16 @@ class Reason(StrEnum):
     """Alone in its batch the message kept losing to other transactions."""
     CONNECTION_LOST = "connection-lost"
     """Its runs ended the connection, or left it idle for too long, again and again while the database was well."""
+    TIMEOUT = "timeout"
+    """A run outlasted the handler's time-out; its query was cancelled."""
+    CRASHED = "crashed"
+    """The process died during each of its runs."""
+    DOWN = "down"
+    """The handler names errors of this class as the system behind it being down; never charged."""
+    LATER = "later"
+    """The handler put the message off."""
+    ID_REUSED = "id-reused"
+    """Its id is in the inbox already, for another payload."""
     BROKEN_TRANSACTION = "broken-transaction"
     """The handler ended the transaction that it was given."""
     ATTEMPTS_EXHAUSTED = "attempts-exhausted"
@@ -71,6 +82,10 @@ class Quarantine(PackhorseError):
             )
         super().__init__(text)
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be pickled and copied, which calls the class with its arguments: its args are the text alone."""
+        return type(self), (self.reason, *self.args), self.__dict__ or None
 
 
 class TransactionRefused(UsageError):

@@ -6,7 +6,7 @@ import pytest
 
 from packhorse.core.errors import SettingsError, UsageError
 from packhorse.core.message import MessageType
-from packhorse.processor import AsyncContext, Context, Processor, Quarantine, Retry
+from packhorse.processor import AsyncContext, Context, Processor, Quarantine
 
 
 class Placed:
@@ -110,22 +110,6 @@ def test_a_group_that_makes_no_topic_is_refused() -> None:
     app.handler(Placed)(lambda message, ctx: None)
     with pytest.raises(SettingsError, match="not legal"):
         app.check()
-
-
-@pytest.mark.parametrize(
-    ("given", "about"),
-    [
-        ({"attempts": 0}, r"attempts=0"),
-        ({"delays": []}, "delays"),
-        ({"delays": "5s"}, "delays"),
-        ({"delays": ["soon"]}, "'soon' is no duration"),
-        ({"budget": -1}, "-1 is no duration"),
-        ({"budget": True}, "True is no duration"),
-    ],
-)
-def test_a_retry_that_makes_no_sense_is_refused(given: dict[str, Any], about: str) -> None:
-    with pytest.raises(SettingsError, match=about):
-        Retry(**given)
 
 
 @pytest.mark.parametrize("reason", ["", "No Such", "a--b", "x" * 65, "ü"])
