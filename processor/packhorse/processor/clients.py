@@ -68,7 +68,9 @@ def producer_properties(settings: KafkaSettings) -> dict[str, Property]:
         "acks": "all",
         "enable.idempotence": True,
         "linger.ms": 0,
-        "message.timeout.ms": 25_000,
+        "message.timeout.ms": 10_000,
+        # A topic that is missing is named after a second, not taken for a slow broker.
+        "topic.metadata.propagation.max.ms": 1_000,
         "message.max.bytes": 100_000_000,
     }
     return _merged(settings, _shared(settings.kafka_properties), ours)

@@ -2,17 +2,27 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from uuid import UUID
 
 from packhorse.core.naming import quarantine_topic, retry_topic
-from packhorse.processor.record import HeaderList
+from packhorse.processor.record import WAKE, Delivery, HeaderList
 from packhorse.processor.storing.store import Quarantined
+from packhorse.processor.tiers.ladder import AT_ONCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One record to produce; the partition is the original's."""
+    """
+    One record to produce.
 
-    of: Quarantined
+    Attributes:
+        id: The message's id; of a wake-up the head's.
+        attempt: What the copy is for, or of quarantine the last one; of a wake-up 0.
+        partition: The original's.
+    """
+
+    id: UUID
+    attempt: int
     topic: str
     partition: int
     key: bytes | None
@@ -25,9 +35,53 @@ def to_quarantine(message: Quarantined, group: str) -> Copy:
     return _copy(message, group, quarantine_topic(message.topic, group), due_at=None)
 
 
+def to_tier(message: Quarantined, group: str, tier: str, due_at: datetime) -> Copy:
+    """Return the copy that waits in *tier* for the attempt to come; when it is due the database knows, the header only tells."""
+    return _copy(message, group, retry_topic(message.topic, group, tier), due_at=due_at)
+
+
 def to_retry(message: Quarantined, group: str, now: datetime) -> Copy:
     """Return the copy that brings a redriven message back, due at once."""
-    return _copy(message, group, retry_topic(message.topic, group, "0s"), due_at=now)
+    return to_tier(message, group, AT_ONCE, now)
+
+
+def circling(delivery: Delivery, group: str, tier: str) -> Copy:
+    """Return a copy as it was delivered, for another round in *tier*: the wait is longer than the longest tier."""
+    record = delivery.record
+    return Copy(
+        id=delivery.id,
+        attempt=delivery.attempt or 0,
+        topic=retry_topic(delivery.origin.topic, group, tier),
+        partition=record.partition,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+    )
+
+
+def wake_up(head: UUID, *, group: str, source: str, partition: int, key: bytes | None) -> Copy:
+    """
+    Return the record that lets the owner of a parked key look whether its *head* is finished.
+
+    It carries no message: no payload, attempt 0, which no inbox row has to come, and the reason `wake`. It goes to the tier
+    of no delay, into the partition *partition* that the *key* (its bytes) stood in when it was parked.
+    """
+    told = (
+        ("attempt", "0"),
+        ("reason", WAKE),
+        ("source-topic", source),
+        ("source-partition", str(partition)),
+        ("group", group),
+    )
+    return Copy(
+        id=head,
+        attempt=0,
+        topic=retry_topic(source, group, AT_ONCE),
+        partition=partition,
+        key=key,
+        value=None,
+        headers=(("id", str(head).encode()), *((name, text.encode()) for name, text in told)),
+    )
 
 
 def _copy(message: Quarantined, group: str, topic: str, *, due_at: datetime | None) -> Copy:
@@ -44,7 +98,8 @@ def _copy(message: Quarantined, group: str, topic: str, *, due_at: datetime | No
         ("group", group),
     )
     return Copy(
-        of=message,
+        id=message.id,
+        attempt=message.attempt,
         topic=topic,
         partition=message.partition,
         key=message.key,

@@ -28,6 +28,8 @@ CARRIED = (
     "group",
 )
 """Headers that a copy has after those of the original, in this order, each once."""
+WAKE = "wake"
+"""The reason of a wake-up: a record in a tier that carries no message and says that a key's head may be finished."""
 
 
 class Record(NamedTuple):
@@ -94,6 +96,11 @@ class Delivery(NamedTuple):
     headers: dict[str, bytes | None]
     origin: Origin
     attempt: int | None
+
+    @property
+    def wakes(self) -> bool:
+        """Return whether it is a wake-up, which carries no message: nothing runs for it, also when the inbox knows no row."""
+        return self.attempt == 0 and self.headers.get("reason") == WAKE.encode()
 
 
 def delivery_of(record: Record, stream: Stream) -> Delivery:

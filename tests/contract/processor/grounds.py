@@ -162,7 +162,7 @@ class _Topic:
         if self.lost:
             raise BrokerUnavailable("not sent")
         self.log.extend(copies)
-        return [Place(copy.of.id, copy.partition, at, copy.of.attempt) for at, copy in enumerate(copies)]
+        return [Place(copy.id, copy.partition, at, copy.attempt) for at, copy in enumerate(copies)]
 
 
 class _Nothing:
@@ -225,7 +225,7 @@ class RealGround:
             return [row[0] for row in connection.execute("SELECT id FROM effect ORDER BY n")]
 
     def copies(self) -> list[UUID]:
-        return [copy.of.id for copy in self._topic.log]
+        return [copy.id for copy in self._topic.log]
 
     def lose_copies(self) -> None:
         self._topic.lost = True

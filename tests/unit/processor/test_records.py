@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packhorse.core.ids import foreign_id
-from packhorse.processor.copies import to_quarantine, to_retry
+from packhorse.processor.copies import circling, to_quarantine, to_retry, to_tier, wake_up
 from packhorse.processor.record import (
     CARRIED,
     HeaderList,
@@ -90,6 +90,35 @@ def test_a_copy_of_a_tombstone_has_no_payload() -> None:
     assert (copy.key, copy.value, copy.topic, copy.partition) == (b"k", None, "t.g.quarantine", 1)
     assert dict(copy.headers)["first-failed-at"] == b"2026-01-02T03:04:05.000006Z"
     assert "due-at" not in dict(copy.headers)
+
+
+@pytest.mark.case("T-19")
+def test_a_copy_keeps_key_partition_and_origin_through_every_tier_and_round() -> None:
+    """Fails when a round in a longer tier builds its headers anew, or goes by the tier's own partition count or key."""
+    due = datetime(2026, 1, 2, tzinfo=UTC)
+    copy = to_tier(quarantined((("id", str(UUID(int=9)).encode()), ("x", None))), "g", "5s", due)
+    assert (copy.topic, copy.partition, copy.key, copy.value) == ("t.g.retry.5s", 1, b"k", b"v")
+    assert dict(copy.headers)["due-at"] == b"2026-01-02T00:00:00.000000Z"
+    read = Record(copy.topic, copy.partition, 77, 0, 0, copy.key, copy.value, copy.headers)
+    stream = Stream(topic=copy.topic, topic_id=UUID(int=6), source="t", tier="5s")
+    again = circling(delivery_of(read, stream), "g", "10m")
+    assert again.topic == "t.g.retry.10m"
+    assert (again.id, again.attempt, again.partition) == (copy.id, 4, 1)
+    assert (again.key, again.value, again.headers) == (copy.key, copy.value, copy.headers)
+    assert delivery_of(read, stream).origin == ("t", TOPIC_ID, 1, 3)
+
+
+def test_a_wake_up_carries_no_message_and_says_so() -> None:
+    copy = wake_up(UUID(int=9), group="g", source="t", partition=1, key=b"k")
+    assert (copy.topic, copy.partition, copy.key, copy.value) == ("t.g.retry.0s", 1, b"k", None)
+    read = Record(copy.topic, copy.partition, 7, 0, 0, copy.key, copy.value, copy.headers)
+    found = delivery_of(read, CARRIER)
+    assert (found.id, found.attempt, found.wakes) == (UUID(int=9), 0, True)
+    foreign = delivery_of(record((("reason", b"wake"), ("attempt", b"0"))), SOURCE)
+    assert not foreign.wakes, "a message of the source is none, whatever its headers say"
+    assert not delivery_of(
+        record(to_retry(quarantined(()), "g", datetime(2026, 1, 1, tzinfo=UTC)).headers), CARRIER
+    ).wakes
 
 
 def test_a_carrier_that_was_tampered_with_is_no_copy_of_anything() -> None:

@@ -8,89 +8,163 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
 from packhorse.processor.copies import Copy
-from packhorse.processor.kafka.errors import made, told
+from packhorse.processor.kafka.errors import FORBIDDEN, MISSING, made, told
 from packhorse.processor.storing.store import Place
 
-SEND_TIMEOUT = 30.0
-"""Seconds after which a copy that is not confirmed counts as not sent."""
+SEND_TIMEOUT = 12.0
+"""Seconds after which a copy that is not confirmed counts as not sent; a little more than the client's own message.timeout.ms."""
+SERVE = 0.1
+"""Longest wait of one look for reports, in seconds: so long does closing take."""
+
+Delivered = Callable[[KafkaError | None, Message], None]
 
 
 class CopyProducer:
     """
     Produce copies with all acknowledgements; safe to share between threads.
 
-    A client that met its fatal error is made anew, so that copies go again without a restart.
+    Each caller waits for its own copies alone: one thread takes the reports of all, so what another caller's topic is stuck
+    at delays nobody else. A client that met its fatal error is made anew, so that copies go again without a restart.
     """
 
     def __init__(self, properties: Mapping[str, Property]) -> None:
         self._properties = {**properties, "error_cb": _ignore}
         self._renewing = threading.Lock()
-        self._producer = self._made()
-
-    def _made(self) -> Producer:
-        client: Producer = made(lambda: Producer(self._properties))
-        return client
+        self._client = _Client(self._properties)
 
     def send(self, copies: Sequence[Copy]) -> list[Place]:
-        """Produce *copies* and return where they stand; see `plant.SendsCopies`."""
-        client = self._producer
-        reports: dict[int, Message] = {}
-        failures: list[KafkaError] = []
-        done = threading.Event()
-
-        def report(at: int) -> Callable[[KafkaError | None, Message], None]:
-            def delivered(error: KafkaError | None, message: Message) -> None:
-                failures.append(error) if error is not None else reports.__setitem__(at, message)
-                if len(reports) + len(failures) == len(copies):
-                    done.set()
-
-            return delivered
-
+        """Produce *copies* and return where they stand; see `plant.SendsCopies`. It blocks up to SEND_TIMEOUT."""
+        client = self._client
+        sending = _Sending(copies)
+        client.serve()
         for at, copy in enumerate(copies):
-            _produce(client, copy, report(at), failures)
-        client.flush(SEND_TIMEOUT)
-        if failures or not done.wait(1.0):
-            cause = told(failures[0]) if failures else f"not confirmed within {SEND_TIMEOUT:g} s"
-            if any(_is_fatal(failure) for failure in failures):
+            sending.produce(client.producer, at, copy)
+        sending.wait(SEND_TIMEOUT)
+        if len(sending.places) < len(copies):
+            if any(_is_fatal(error) for error in sending.failures.values()):
                 self._renew(client)
-            raise BrokerUnavailable(
-                f"{len(copies) - len(reports)} of {len(copies)} copies to {copies[0].topic}: {cause}"
-            )
-        return [
-            Place(copy.of.id, reports[at].partition() or 0, reports[at].offset() or 0, copy.of.attempt)
-            for at, copy in enumerate(copies)
-        ]
+            raise BrokerUnavailable(sending.told())
+        return [sending.places[at] for at in range(len(copies))]
 
-    def _renew(self, used: Producer) -> None:
+    def close(self) -> None:
+        """Stop taking reports; copies that are not confirmed by now count as not sent."""
         with self._renewing:
-            if self._producer is used:
-                self._producer = self._made()
+            self._client.close()
+
+    def _renew(self, used: "_Client") -> None:
+        with self._renewing:
+            if self._client is used:
+                self._client = _Client(self._properties)
+                used.close()
 
 
-def _produce(
-    client: Producer,
-    copy: Copy,
-    on_delivery: Callable[[KafkaError | None, Message], None],
-    failures: list[KafkaError],
-) -> None:
-    """Hand one copy to the client; what it refuses at once is a failure like a report of one, and the rest still goes."""
-    try:
-        client.produce(
-            copy.topic,
-            value=copy.value,
-            key=copy.key,
-            partition=copy.partition,
-            headers=list(copy.headers),
-            on_delivery=on_delivery,
-        )
-    except BufferError as error:
-        raise BrokerUnavailable(f"the producer's queue is full of copies to {copy.topic}") from error
-    except KafkaException as error:
-        failures.append(error.args[0])
+class _Client:
+    """One client, and the thread that takes its reports; the thread begins with the first copy."""
+
+    def __init__(self, properties: Mapping[str, object]) -> None:
+        self.producer: Producer = made(lambda: Producer(dict(properties)))
+        self._starting = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def serve(self) -> None:
+        """See to it that reports are taken."""
+        with self._starting:
+            if self._thread is None or not self._thread.is_alive():
+                self._stop.clear()
+                self._thread = threading.Thread(target=self._take, name="packhorse-copies", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        with self._starting:
+            self._stop.set()
+            if self._thread is not None:
+                self._thread.join(10 * SERVE)
+
+    def _take(self) -> None:
+        while not self._stop.is_set():
+            self.producer.poll(SERVE)
+
+
+class _Sending:
+    """
+    The copies of one caller and what has become of them; reports come from another thread.
+
+    Attributes:
+        places: Where confirmed copies stand, by their number.
+        failures: Errors of the others.
+    """
+
+    def __init__(self, copies: Sequence[Copy]) -> None:
+        self._copies = copies
+        self._done = threading.Event()
+        self.places: dict[int, Place] = {}
+        self.failures: dict[int, KafkaError] = {}
+
+    def produce(self, producer: Producer, at: int, copy: Copy) -> None:
+        """Hand one copy to the client; what it refuses at once is a failure like a report of one, and the rest still goes."""
+        try:
+            producer.produce(
+                copy.topic,
+                value=copy.value,
+                key=copy.key,
+                partition=copy.partition,
+                headers=list(copy.headers),
+                on_delivery=self._report_of(at),
+            )
+        except BufferError as error:
+            raise BrokerUnavailable(f"the producer's queue is full of copies to {copy.topic}") from error
+        except KafkaException as error:
+            self._failed(at, error.args[0])
+
+    def wait(self, seconds: float) -> None:
+        """Wait until each copy is confirmed or has failed, or *seconds* are over."""
+        if self._copies:
+            self._done.wait(seconds)
+
+    def told(self) -> str:
+        """Return what went wrong, by topic and cause, with what to do."""
+        missed = [at for at in range(len(self._copies)) if at not in self.places]
+        first = missed[0]
+        topic, error = self._copies[first].topic, self.failures.get(first)
+        cause = f"not confirmed within {SEND_TIMEOUT:g} s" if error is None else told(error)
+        others = {self._copies[at].topic for at in missed} - {topic}
+        more = f" (others to {', '.join(sorted(others))})" if others else ""
+        return f"{len(missed)} of {len(self._copies)} copies to {topic}: {cause}{more}{_advice(error)}"
+
+    def _report_of(self, at: int) -> Delivered:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._failed(at, error)
+                return
+            copy = self._copies[at]
+            self.places[at] = Place(copy.id, message.partition() or 0, message.offset() or 0, copy.attempt)
+            self._count()
+
+        return delivered
+
+    def _failed(self, at: int, error: KafkaError) -> None:
+        self.failures[at] = error
+        self._count()
+
+    def _count(self) -> None:
+        if len(self.places) + len(self.failures) == len(self._copies):
+            self._done.set()
+
+
+def _advice(error: KafkaError | None) -> str:
+    code = None if error is None else error.code()
+    if code == KafkaError.MSG_SIZE_TOO_LARGE:
+        return "; the topic must take 64 KiB more than its source: `packhorse topics apply` sets it"
+    if code in MISSING or code == KafkaError._UNKNOWN_PARTITION:  # noqa: SLF001 the client names its own errors so
+        return "; `packhorse topics plan` says what is missing, `packhorse topics apply` makes it"
+    if code in FORBIDDEN:
+        return "; grant this client the right to write to it"
+    return ""
 
 
 def _is_fatal(error: KafkaError) -> bool:
-    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001 the client names its own errors so
+    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001
 
 
 def _ignore(error: KafkaError) -> None:
