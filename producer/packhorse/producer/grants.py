@@ -31,6 +31,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".inbox, "{{schema}}".waterma
     "{{schema}}".in_hand, "{{schema}}".started, "{{schema}}".pause, "{{schema}}".processor_member,
     "{{schema}}".inbox_retention TO "{{role}}";
 GRANT INSERT ON "{{schema}}".audit TO "{{role}}";
+GRANT EXECUTE ON FUNCTION "{{schema}}".inbox_partitions(), "{{schema}}".inbox_bound(date),
+    "{{schema}}".make_inbox_partition(date, int), "{{schema}}".fence_inbox(text, date, date, int),
+    "{{schema}}".clean_inbox_partition(text, uuid, text, text, int), "{{schema}}".drop_inbox_partition(text, int, boolean)
+    TO "{{role}}";
 """
 
 OPERATOR = """
