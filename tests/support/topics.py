@@ -150,10 +150,15 @@ def first_arrivals(found: list[Record]) -> dict[bytes | None, list[str]]:
     return arrived
 
 
-def lose_topic(bootstrap: str, topic: str, *, partitions: int = 3, **config: str) -> None:
-    """Delete *topic* and make it anew, empty."""
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Delete *topic*; returns when its name is free."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_topics([topic]).values():
         future.result(30)
     eventually(lambda: topic not in admin.list_topics(timeout=10).topics, what=f"{topic} is gone", timeout=30)
+
+
+def lose_topic(bootstrap: str, topic: str, *, partitions: int = 3, **config: str) -> None:
+    """Delete *topic* and make it anew, empty."""
+    delete_topic(bootstrap, topic)
     make_topic(bootstrap, topic, partitions=partitions, **config)

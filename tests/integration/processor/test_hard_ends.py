@@ -12,16 +12,11 @@ from tests.support.processing_child import child, until_dead
 from tests.support.stack import PrivateBroker
 from tests.support.wait import eventually
 
-from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
-from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.logs import logger
 from packhorse.local.settings import Endpoints
 from packhorse.processor import AsyncContext, Context, Processor
-from packhorse.processor.clients import consumer_properties, producer_properties
-from packhorse.processor.copies import Copy
+from packhorse.processor.clients import consumer_properties
 from packhorse.processor.kafka.consumer import Assignment, GroupConsumer
-from packhorse.processor.kafka.producer import CopyProducer
-from packhorse.processor.storing.store import Quarantined
 
 
 @pytest.mark.case("P-29")
@@ -147,26 +142,6 @@ def test_a_stop_while_the_broker_is_away_ends_in_time(
         eventually(lambda: direct.watermark() == 1, what="the result is durable")
         process.send_signal(signal.SIGTERM)
         assert until_dead(process, timeout=15) == 0
-
-
-@pytest.mark.case("T-14")
-@pytest.mark.case("O-05")
-def test_a_copy_that_the_client_refuses_keeps_no_other_from_going(ground: Ground) -> None:
-    """Fails when the first refusal ends the round: whatever is due behind it would never be sent."""
-    app = noting(ground.namespace)
-    ground.make_topics(app)
-    producer = CopyProducer(producer_properties(ground.settings()))
-    topic = app.quarantine_topic(ground.topic)
-    producer.send([_copy(topic, 0)])
-    with pytest.raises(BrokerUnavailable, match=f"1 of 2 copies to {topic}"):
-        producer.send([_copy(topic, 99), _copy(topic, 0)])
-    assert len(ground.stood(topic, 2)) == 2
-
-
-def _copy(topic: str, partition: int) -> Copy:
-    message_id, now = SYSTEM_CHANCE.token(), SYSTEM_CLOCK.now()
-    of = Quarantined(message_id, topic, message_id, partition, 0, None, b"v", (), "failed", None, 1, now)
-    return Copy(of=of, topic=topic, partition=partition, key=None, value=b"v", headers=())
 
 
 @pytest.mark.case("P-29")
