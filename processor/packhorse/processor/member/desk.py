@@ -24,6 +24,7 @@ from packhorse.processor.partition.events import (
     Event,
     Fetched,
     FetchStopped,
+    Held,
     LaneBroke,
     Lost,
     Opened,
@@ -51,8 +52,12 @@ from packhorse.processor.partition.state import (
     PartitionState,
 )
 from packhorse.processor.record import Record
+from packhorse.processor.watching.board import sample_of
+from packhorse.processor.watching.stall import PartitionSample
 
 Positions = dict[Place, tuple[int, int | None]]
+Holding = Callable[[Place], bool]
+"""Says whether a person's pause holds a partition."""
 
 
 class Fetcher(Protocol):
@@ -111,6 +116,7 @@ class Desk:
         self._alarm = alarm
         self._slots: dict[Place, _Slot] = {}
         self._generation = 0
+        self._holding: Holding = lambda place: False  # noqa: ARG005 its name says what it is
         self.stop: str | None = None
 
     def __contains__(self, place: Place) -> bool:
@@ -132,6 +138,7 @@ class Desk:
             self._generation += 1
             self._slots[place] = _Slot(PartitionState(generation=self._generation))
             self._handle(place, Assigned())
+            self._hold(place)
 
     def fetched(self, place: Place, records: Sequence[Record]) -> None:
         """Take records that have arrived; those of partitions that are not ours are dropped."""
@@ -175,6 +182,21 @@ class Desk:
     def fetch_stopped(self, place: Place, text: str) -> None:
         """Take that the client has stopped fetching *place*, as *text* says."""
         self._handle(place, FetchStopped(text=text))
+
+    def pauses(self, holding: Holding) -> None:
+        """Let people's pauses be what *holding* says from now on, of partitions to come too."""
+        self._holding = holding
+        for place in list(self._slots):
+            self._hold(place)
+
+    def _hold(self, place: Place) -> None:
+        paused = self._holding(place)
+        if paused is not self._slots[place].state.held:
+            self._handle(place, Held(paused=paused))
+
+    def samples(self) -> list[PartitionSample]:
+        """Return how the partitions stand, for whoever watches."""
+        return [sample_of(place, slot.state) for place, slot in self._slots.items()]
 
     def tick(self) -> None:
         """Let time pass."""

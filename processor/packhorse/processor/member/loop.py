@@ -15,7 +15,7 @@ from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError
 from packhorse.core.logs import Log
 from packhorse.core.telemetry import Metric, Telemetry
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
-from packhorse.processor.member.desk import Desk, Positions
+from packhorse.processor.member.desk import Desk, Holding, Positions
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.partition.orders import (
     Alarm,
@@ -25,6 +25,7 @@ from packhorse.processor.partition.state import (
     PartitionState,
 )
 from packhorse.processor.running.lanes import Lanes
+from packhorse.processor.watching.board import Board
 
 IDLE_WAIT = 0.05
 """Seconds that a poll waits for a record while no lane works."""
@@ -80,7 +81,9 @@ class Loop:
         telemetry: Telemetry,
         log: Log,
         group: str,
+        board: Board | None = None,
     ) -> None:
+        self._board = board or Board(clock)
         self._lanes = lanes
         self._times = times
         self._clock = clock
@@ -89,6 +92,7 @@ class Loop:
         self._group = group
         self._told: dict[tuple[str | int | None, ...], float] = {}
         self._void = False
+        self._holding: Holding | None = None
         self._leaving = False
         self._consumer = consume(self)
         self._desk = Desk(
@@ -108,6 +112,10 @@ class Loop:
     def void(self) -> None:
         """Let all partitions read their watermarks again, soon; from any thread."""
         self._void = True
+
+    def pauses(self, holding: Holding) -> None:
+        """Let people's pauses be what *holding* says, from the next turn on; from any thread."""
+        self._holding = holding
 
     def abort(self, why: str) -> None:
         """Let the process stop with an error, soon; from any thread."""
@@ -133,6 +141,7 @@ class Loop:
         """Take partitions over, unless we leave; called from inside the poll."""
         if self._leaving:
             return
+        self._board.vitals.assigned()
         if partitions:
             self._log.info("partitions assigned", group=self._group, partitions=_names(partitions))
         self._desk.assigned(partitions)
@@ -152,6 +161,10 @@ class Loop:
             self._lanes.cancel(place)
 
     def _turn(self) -> None:
+        self._board.turned(self._desk.samples)
+        if (holding := self._holding) is not None:
+            self._holding = None
+            self._desk.pauses(holding)
         busy = bool(self._desk.busy)
         self._take_reports(BUSY_WAIT if busy else 0.0)
         polled = self._consumer.poll(0.0 if busy else IDLE_WAIT, MOST_RECORDS)
@@ -245,6 +258,7 @@ class Loop:
                 self._give_up(mine)
                 break
             self._take_reports(BUSY_WAIT)
+            self._board.turned(self._desk.samples)
 
     def _give_up(self, places: Sequence[Place]) -> None:
         self._log.warning(

@@ -15,6 +15,7 @@ from packhorse.processor.partition.events import (
     Event,
     Fetched,
     FetchStopped,
+    Held,
     LaneBroke,
     Lost,
     Opened,
@@ -95,6 +96,7 @@ def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
         position=event.position,
         leader_epoch=event.leader_epoch,
         reopen=False,
+        trouble="",
         committed=event.committed,
         committing=None,
         suspect=None,
@@ -138,7 +140,7 @@ def _open_failed(state: PartitionState, event: OpenFailed, at: Moment) -> Decisi
         return state, ()
     if event.refused:
         wait = at.limits.ask_again
-        refused = replace(state, phase=Phase.REFUSED, due=at.now + wait, reopen=True)
+        refused = replace(state, phase=Phase.REFUSED, due=at.now + wait, reopen=True, trouble=event.text)
         return refused, (Alarm(what="refused", text=event.text, wait=wait),)
     return _away(state, event.away, at, reopen=True, text=event.text)
 
@@ -147,8 +149,8 @@ def _away(state: PartitionState, what: str, at: Moment, *, reopen: bool, text: s
     failures = state.failures + 1
     wait = at.wait(failures)
     reopen = reopen or state.reopen
-    waiting = replace(state, phase=Phase.AWAY, failures=failures, due=at.now + wait, reopen=reopen)
-    return waiting, (Alarm(what=what, text=text, wait=wait),)
+    away = replace(state, phase=Phase.AWAY, failures=failures, due=at.now + wait, reopen=reopen, trouble=text)
+    return away, (Alarm(what=what, text=text, wait=wait),)
 
 
 def _fetched(state: PartitionState, event: Fetched, at: Moment) -> Decision:
@@ -245,6 +247,11 @@ def _void(state: PartitionState, *, now: float) -> Decision:
     return replace(state, phase=Phase.AWAY, due=now, reopen=True), ()
 
 
+def _held(state: PartitionState, event: Held, at: Moment) -> Decision:
+    del at
+    return replace(state, held=event.paused), ()
+
+
 def _revoking(state: PartitionState, event: Revoking, at: Moment) -> Decision:
     del event, at
     return replace(state, phase=Phase.DRAINING), ()
@@ -277,7 +284,7 @@ def _tick(state: PartitionState, event: Tick, at: Moment) -> Decision:
         return state, ()
     if state.reopen:
         return replace(state, phase=Phase.OPENING, busy=True), (Open(),)
-    return replace(state, phase=Phase.READING), ()
+    return replace(state, phase=Phase.READING, trouble=""), ()
 
 
 _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
@@ -289,6 +296,7 @@ _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
     LaneBroke: _lane_broke,
     Voided: _voided,
     FetchStopped: _fetch_stopped,
+    Held: _held,
     Revoking: _revoking,
     Lost: _lost,
     Committed: _committed,

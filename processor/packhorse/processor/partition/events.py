@@ -121,6 +121,13 @@ class FetchStopped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A person has paused the partition, or let it go on."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Revoking:
     """The partition is about to go, or we are about to stop: finish what runs, begin nothing."""
 
@@ -163,6 +170,7 @@ Event = (
     | LaneBroke
     | Voided
     | FetchStopped
+    | Held
     | Revoking
     | Lost
     | Committed

@@ -30,7 +30,9 @@ def carry_on(
 
 
 def _next_run(state: PartitionState, limits: Limits) -> tuple[PartitionState, tuple[Command, ...]]:
-    if state.phase is not Phase.READING or state.busy or state.buffered == 0 or state.position is None:
+    if state.phase is not Phase.READING or state.busy or state.held:
+        return state, ()
+    if state.buffered == 0 or state.position is None:
         return state, ()
     suspect, count = state.suspicion or (None, 0)
     run = Run(
@@ -47,11 +49,11 @@ def _next_run(state: PartitionState, limits: Limits) -> tuple[PartitionState, tu
 def _flow(state: PartitionState, limits: Limits) -> tuple[PartitionState, tuple[Command, ...]]:
     if not state.attached:
         return state, ()
-    full = state.buffered >= limits.buffered or state.buffered_bytes >= limits.buffered_bytes
+    full = state.held or state.buffered >= limits.buffered or state.buffered_bytes >= limits.buffered_bytes
     if full and not state.paused:
         return replace(state, paused=True), (Pause(),)
     low = state.buffered * _LOW <= limits.buffered and state.buffered_bytes * _LOW <= limits.buffered_bytes
-    if low and state.paused:
+    if low and state.paused and not state.held:
         return replace(state, paused=False), (Resume(),)
     return state, ()
 

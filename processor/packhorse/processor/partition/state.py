@@ -73,12 +73,14 @@ class PartitionState:
         doubt: First offset of the jump that is being proved.
         buffered, buffered_bytes: What is read ahead.
         paused: Fetching is paused.
+        held: A person has paused the partition: what runs ends, nothing begins.
         busy: A job of this partition is with a lane.
         due: Monotonic time at which WAITING, AWAY or REFUSED ends.
         limit: Most records of the next batch; falls with contention and grows again.
         losses: Runs of a batch of one that ended in contention.
         failures: Consecutive troubles, for the backoff.
         reopen: The wait ends with reading the watermark again.
+        trouble: What is away or refused, for people; empty when nothing is.
         suspect: Offset whose run ended with the connection, and when.
         suspicion: An offset, and how many of its runs ended with the connection while the database was well.
         committed: Position that the group's coordinator has confirmed.
@@ -99,12 +101,14 @@ class PartitionState:
     buffered: int = 0
     buffered_bytes: int = 0
     paused: bool = False
+    held: bool = False
     busy: bool = False
     due: float = 0.0
     limit: int = 500
     losses: int = 0
     failures: int = 0
     reopen: bool = False
+    trouble: str = ""
     suspect: tuple[int, float] | None = None
     suspicion: tuple[int, int] | None = None
     committed: int | None = None

@@ -1,0 +1,1 @@
+"""Whether this process is well: judged purely, told over HTTP."""
