@@ -83,6 +83,29 @@ def test_a_log_that_ends_below_the_watermark_is_waited_for_and_named() -> None:
     assert "2 records are gone from its end" in where.text
 
 
+@pytest.mark.case("P-31")
+@pytest.mark.parametrize(
+    ("found", "ends", "offset", "first"),
+    [
+        (
+            NOTHING,
+            LogEnds(4, 9, 7),
+            4,
+            True,
+        ),  # made anew, the coordinator has not forgotten the old offset yet
+        (mark(2), LogEnds(4, 9, 9), 4, False),  # the database was restored, the tier trimmed since
+        (mark(9), LogEnds(0, 7, 9), 7, False),  # records are gone from its end
+        (mark(5), LogEnds(0, 9, 5), 5, False),
+    ],
+)
+def test_a_tier_starts_wherever_it_can(found: Mark, ends: LogEnds, offset: int, *, first: bool) -> None:
+    """Fails when a tier is judged like a source: one that was trimmed would stop the process after each restore."""
+    where = start_of(found, ends, where="t.g.retry.5s[0]", group="g", missing=STOP, carries=True)
+    assert isinstance(where, Start)
+    assert (where.offset, where.watermark, where.first) == (offset, offset, first)
+    assert where.adopt is (offset in {4, 7} and not first)
+
+
 STANDINGS = [
     Standing("t", UUID(int=1), 0, 5, 5, 2, 9),
     Standing("t", UUID(int=1), 1, None, 3, 0, 3),

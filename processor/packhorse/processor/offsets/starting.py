@@ -51,14 +51,19 @@ class NoStart:
 
 
 def start_of(
-    mark: Mark, ends: LogEnds, *, where: str, group: str, missing: MissingRecords
+    mark: Mark, ends: LogEnds, *, where: str, group: str, missing: MissingRecords, carries: bool = False
 ) -> Start | NoStart:
     """
     Return where reading starts; *where* is topic[partition], for the texts.
 
     Neither watermark nor committed offset: at the earliest. A watermark alone: from it. A committed offset alone: not,
     since nobody knows whether its results are in this database. Both: from the lower.
+
+    Of a topic that *carries* copies nothing is ever missed: all that waits is in the database, which sends it again. So there
+    reading starts wherever it can, and no gap stops it.
     """
+    if carries and (mark.offset is None or not ends.low <= mark.offset <= ends.high):
+        return _of_a_tier(mark, ends, where=where)
     if mark.offset is None:
         return _without_watermark(mark, ends, where=where, group=group)
     watermark = mark.offset
@@ -85,6 +90,20 @@ def start_of(
         watermark=watermark,
         adopt=not mark.same,
         notice=notice,
+    )
+
+
+def _of_a_tier(mark: Mark, ends: LogEnds, *, where: str) -> Start:
+    """Start a tier's partition that was made anew, trimmed beyond a restored watermark, or cut at its end."""
+    if mark.offset is None:
+        return Start(offset=ends.low, watermark=ends.low, first=True)
+    start = ends.low if mark.offset < ends.low else ends.high
+    notice = f"{where} holds offsets {ends.low} to {ends.high} and the watermark is {mark.offset}; it goes on at {start}, "
+    return Start(
+        offset=start,
+        watermark=start,
+        adopt=True,
+        notice=notice + "what still waits is sent again from the database",
     )
 
 

@@ -203,7 +203,7 @@ def open_partition(lane: Lane, plant: Plant, place: Place) -> Event:
     connection = lane.connection()
     mark = postgres.run(connection, plant.store.read_watermark(stream, partition))
     ends = plant.broker.log_ends(group, topic, partition)
-    start = start_of(mark, ends, where=where, group=group, missing=plant.missing)
+    start = start_of(mark, ends, where=where, group=group, missing=plant.missing, carries=stream.carries)
     if isinstance(start, NoStart):
         return OpenFailed(refused=not start.waits, text=start.text)
     if start.notice:
