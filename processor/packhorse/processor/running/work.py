@@ -45,7 +45,7 @@ class InboxRow(NamedTuple):
 
     Attributes:
         outcome: Its outcome.
-        attempt: Of `retry` the attempt to come, else the last one.
+        attempt: Of `retry` and `parked` the attempt to come, else the last one.
         due_in: Of `retry` the seconds until it is due, by the database's clock.
         age: Seconds since the first failure, by the database's clock.
         state: State of its row in quarantined_message, if there is one.
@@ -90,6 +90,8 @@ class Failure(StrEnum):
     """What kind of end a handler's run came to."""
 
     TEMPORARY = "temporary"
+    LATER = "later"
+    DOWN = "down"
     PERMANENT = "permanent"
     SKIP = "skip"
     CONTENTION = "contention"
@@ -109,6 +111,8 @@ class Ran(NamedTuple):
         error: Class and place, and the text where that is allowed; capped.
         touched: It asked for the transaction, so there may be something to roll back.
         committed: A broken transaction was committed, not rolled back.
+        after: Of `temporary` and `later`: seconds that the handler wants to wait; None for the policy's next delay.
+        least: Of `temporary`: seconds that a server wants its callers to wait; the policy's delay holds when it is longer.
     """
 
     failure: Failure | None = None
@@ -116,6 +120,8 @@ class Ran(NamedTuple):
     error: str = ""
     touched: bool = True
     committed: bool = False
+    after: float | None = None
+    least: float = 0.0
 
 
 RETURNED = Ran()
@@ -188,13 +194,55 @@ class Result(NamedTuple):
     digest: str | None = None
 
 
+class Claim(NamedTuple):
+    """A claim on a parked key, to drain its followers: the key's hash, and the token that no other claim of it has."""
+
+    key: str
+    token: int
+
+
+class Claimed(NamedTuple):
+    """
+    What a claim of a parked key came to.
+
+    Attributes:
+        claim: None when it was not had.
+        now: The database's clock.
+        followers: The first of them in order, each with its inbox row.
+        busy: Seconds that another's lease runs on; 0 when that is not why.
+        head: The message that the key waits for; None when it waits for none, is paused, or is not parked.
+    """
+
+    claim: Claim | None
+    now: datetime | None = None
+    followers: Sequence[tuple[Delivery, InboxRow]] = ()
+    busy: float = 0.0
+    head: UUID | None = None
+
+
+class Released(NamedTuple):
+    """
+    How those keys stand that were asked to be let go; what is named nowhere is not parked (any more), or is paused.
+
+    Attributes:
+        waiting: Their head is finished, and followers wait: to be drained, sorted.
+        busy: Seconds that another's lease runs on, by key.
+        heads: Messages that keys wait for: see that their copies stand.
+    """
+
+    waiting: Sequence[str] = ()
+    busy: Mapping[str, float] = MappingProxyType({})
+    heads: Sequence[UUID] = ()
+
+
 # What a batch asks of its lane. Each says what it gets back; an infrastructure error is thrown into the batch.
 
 
 class LookUp(NamedTuple):
-    """Ask what the database knows of these messages; gets a Known."""
+    """Ask what the database knows of these messages and, by their hashes, of these keys; gets a Known."""
 
     ids: list[UUID]
+    keys: Sequence[str] = ()
 
 
 class Decode(NamedTuple):
@@ -223,9 +271,13 @@ class RunHandler(NamedTuple):
 
 
 class Write(NamedTuple):
-    """Record results in the transaction; gets False when another owner was first with one of them."""
+    """
+    Record results in the transaction, of followers under their *claim*; gets False when another owner was first with one of
+    them, a key is not parked any more, or the claim is another's by now.
+    """
 
     results: list[Result]
+    claim: Claim | None = None
 
 
 class CommitTransaction(NamedTuple):
@@ -248,6 +300,32 @@ class SendCopies(NamedTuple):
     deliveries: list[Delivery]
 
 
+class SendKept(NamedTuple):
+    """Send the copies of these messages that are not known to be confirmed, as SendCopies does."""
+
+    ids: Sequence[UUID]
+
+
+class ReleaseKeys(NamedTuple):
+    """Let go of those keys whose head is finished and behind which nothing waits, in a transaction; gets a Released."""
+
+    keys: Sequence[str]
+    held: Claim | None = None
+
+
+class ClaimKey(NamedTuple):
+    """Claim a key to drain it, anew when *held* is ours; gets a Claimed. Each in a transaction of its own."""
+
+    key: str
+    held: Claim | None = None
+
+
+class LeaveKey(NamedTuple):
+    """End a claim; the key stays parked."""
+
+    claim: Claim
+
+
 class MoveWatermark(NamedTuple):
     """Move the watermark by compare-and-set; gets whether it moved."""
 
@@ -268,5 +346,9 @@ Request = (
     | RollBack
     | CountDeliveries
     | SendCopies
+    | SendKept
+    | ReleaseKeys
+    | ClaimKey
+    | LeaveKey
     | MoveWatermark
 )

@@ -71,10 +71,12 @@ CREATE TABLE "{schema}".parked_key (
     wake_at timestamptz,
     PRIMARY KEY (group_id, topic, key_hash)
 );
+COMMENT ON COLUMN "{schema}".parked_key.wake_at IS 'When somebody should look whether its head is finished';
 COMMENT ON TABLE "{schema}".parked_key IS
     'Keys whose head has failed, or that a person paused: later messages of the key wait behind it';
 CREATE INDEX parked_key_partition ON "{schema}".parked_key (group_id, topic, partition);
 CREATE INDEX parked_key_head ON "{schema}".parked_key (head_id);
+CREATE INDEX parked_key_wake ON "{schema}".parked_key (group_id, wake_at) WHERE wake_at IS NOT NULL;
 CREATE TABLE "{schema}".parked_message (
     group_id text,
     topic text,
