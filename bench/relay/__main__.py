@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from bench import turns
 from bench.relay import page, report, scenarios
 from bench.relay.carriers import CARRIERS, POLLING, Carrier
 from bench.relay.ground import Ground, private_ground
@@ -90,25 +91,9 @@ def _renamed(carrier: Carrier, name: str, settings: Mapping[str, str]) -> Carrie
 def rounds(
     carriers: Sequence[Carrier], count: int, run: Callable[[Carrier], Result], show: Callable[[Result], str]
 ) -> dict[str, list[Result | None]]:
-    """Give everybody *count* turns; who fails once has a gap there, and the round goes on."""
-    found: dict[str, list[Result | None]] = {carrier.name: [] for carrier in carriers}
-    for number in range(count):
-        turn: int = number % len(carriers)
-        # Each round begins with another one, so that nobody always follows the same neighbour.
-        order = [*carriers[turn:], *carriers[:turn]]
-        for carrier in order:
-            try:
-                result = run(carrier)
-            except Exception as error:  # whatever a carrier meets, the others have their turns
-                print(f"round {number + 1}: {carrier.name} failed: {error}", file=sys.stderr, flush=True)
-                found[carrier.name].append(None)
-                continue
-            found[carrier.name].append(result)
-            print(
-                f"round {number + 1}  {time.strftime('%H:%M:%S')}  {carrier.name:<18}  {show(result)}",
-                flush=True,
-            )
-    return found
+    """Give everybody *count* turns."""
+    by_name = {carrier.name: carrier for carrier in carriers}
+    return turns.rounds(list(by_name), count, lambda name: run(by_name[name]), show)
 
 
 def backlogs(ground: Ground, carriers: Sequence[Carrier], given: argparse.Namespace) -> report.Throughputs:
