@@ -14,6 +14,7 @@ from packhorse.processor.copies import Copy
 from packhorse.processor.offsets.starting import LogEnds, MissingRecords
 from packhorse.processor.signals import Signal, no_signal
 from packhorse.processor.storing.store import Place, Store
+from packhorse.processor.watching.board import Board
 from packhorse.producer import Outbox
 
 M = TypeVar("M", bound=TypedMessage)
@@ -61,6 +62,7 @@ class Plant:
         missing: What to do when records above the watermark are gone.
         reconnected: Is told that a lane had to connect anew.
         broke: Is told why the process must stop.
+        board: What loop and lanes show of themselves.
     """
 
     app: Processor
@@ -80,3 +82,4 @@ class Plant:
     log: Log = field(default_factory=lambda: logger("processor"))
     reconnected: Callable[[], None] = lambda: None
     broke: Callable[[str], None] = lambda why: None  # noqa: ARG005 its name says what it is
+    board: Board = field(default_factory=lambda: Board(SYSTEM_CLOCK))

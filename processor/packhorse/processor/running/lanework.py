@@ -87,17 +87,26 @@ def ids_of(deliveries: Sequence[Delivery]) -> list[UUID]:
 
 @contextmanager
 def around(member: Member, context: Metadata, plant: Plant) -> Iterator[None]:
-    """Run the block as the handling of *member*: in a span below its writer's, with its context for what is emitted."""
-    with (
-        message_context(
-            correlation_id=context.correlation_id or str(context.id),
-            causation_id=str(context.id),
-            actor=context.actor,
-            tenant=context.tenant,
-        ),
-        _span(member, context, plant),
-    ):
-        yield
+    """
+    Run the block as the handling of *member*: in a span below its writer's, with its context for what is emitted, and seen
+    by whoever watches.
+    """
+    record, handler, hands = member.delivery.record, member.handler, plant.board.hands
+    task = asyncio.current_task() if handler is not None and handler.is_async else None
+    number = hands.take(record.topic, record.partition, record.offset, member.delivery.type, task)
+    try:
+        with (
+            message_context(
+                correlation_id=context.correlation_id or str(context.id),
+                causation_id=str(context.id),
+                actor=context.actor,
+                tenant=context.tenant,
+            ),
+            _span(member, context, plant),
+        ):
+            yield
+    finally:
+        hands.drop(number)
 
 
 def _span(member: Member, context: Metadata, plant: Plant) -> AbstractContextManager[None]:
