@@ -117,6 +117,12 @@ class Metric(Enum):
         "{pause}",
         "Times reading paused, by reason",
     )
+    PROCESSOR_STALLED = (
+        "packhorse.processor.stalled",
+        Kind.GAUGE,
+        "{stall}",
+        "Partitions and handlers that do not move, by reason",
+    )
     PROCESSOR_COMMITS = (
         "packhorse.processor.commits",
         Kind.COUNTER,

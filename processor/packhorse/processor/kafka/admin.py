@@ -20,7 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
-from packhorse.processor.kafka.errors import MISSING, asked, made
+from packhorse.processor.kafka.errors import MISSING, asked, made, told
 from packhorse.processor.offsets.starting import LogEnds
 from packhorse.processor.topics.plan import Change, Create, Step, Topic, Wanted
 
@@ -77,6 +77,17 @@ class BrokerQuestions:
         if committed.error is not None:
             raise asked(KafkaException(committed.error), f"group {group}")
         return LogEnds(low, high, committed.offset if committed.offset >= 0 else None)
+
+    def ends(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int | str]:
+        """Return the next offset of each of *places*, or what the broker said instead; in one question."""
+        asked_of = {TopicPartition(*place): _LATEST for place in places}
+        found: dict[tuple[str, int], int | str] = {}
+        for place, future in self._admin.list_offsets(asked_of, request_timeout=ASK_TIMEOUT).items():
+            try:
+                found[place.topic, place.partition] = int(future.result().offset)
+            except KafkaException as error:
+                found[place.topic, place.partition] = told(error.args[0])
+        return found
 
     def _end(self, place: TopicPartition, spec: OffsetSpec) -> int:
         try:

@@ -281,6 +281,7 @@ class Loop:
 
     def _leave(self) -> None:
         self._leaving = True
+        self._board.vitals.leave()
         places = list(self._desk.states)
         self._end_what_runs(places, self._times.drain)
         self._commit_last(self._desk.positions(places))

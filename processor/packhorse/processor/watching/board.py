@@ -13,7 +13,7 @@ from packhorse.processor.watching.stall import PartitionSample, Place
 
 EVERY = 1.0
 """Seconds between two samples."""
-LOOP = "the loop"
+LOOP = "loop"
 
 
 class Board:

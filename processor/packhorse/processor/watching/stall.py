@@ -108,6 +108,12 @@ class Stall:
         return ("partition" if self.offset is None else "handler", self.topic, self.partition, self.offset)
 
     @property
+    def where(self) -> str:
+        """Return the place, for people."""
+        at = "" if self.offset is None else f" at offset {self.offset}"
+        return f"{self.topic}[{self.partition}]{at}"
+
+    @property
     def unexplained(self) -> bool:
         """Return whether health turns bad with it."""
         return self.cause is Cause.UNEXPLAINED
