@@ -48,6 +48,8 @@ class Reason(StrEnum):
     BUDGET_EXHAUSTED = "budget-exhausted"
     PERMANENT = "permanent"
     """The handler declares errors of this class as permanent."""
+    REFUSED = "refused"
+    """A database or server refuses the message's values, whatever anybody else does meanwhile."""
     UNDECODABLE = "undecodable"
     UNKNOWN_SCHEMA = "unknown-schema"
     UNKNOWN_TYPE = "unknown-type"
