@@ -11,9 +11,10 @@ from packhorse.processor.record import HeaderList, original_headers, text_of
 from packhorse.processor.running.work import Result
 
 
-def literal(values: Iterable[UUID | int | float | None]) -> str:
+def literal(values: Iterable[UUID | int | float | str | None]) -> str:
     """
-    Return the array literal of *values*, which need no quotes; the driver's own way takes ten times as long.
+    Return the array literal of *values*, which need no quotes (texts: hexadecimal alone); the driver's own way takes ten
+    times as long.
 
     >>> literal([1, None, 3])
     '{1,NULL,3}'
@@ -33,30 +34,38 @@ def new_rows(results: Sequence[Result]) -> dict[str, Any]:
         "delays": literal(r.delay for r in results),
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
+        "digests": literal(r.digest or None for r in results),
     }
 
 
 def old_rows(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the columns of results that the inbox knew an attempt of."""
+    """Return the columns of results of messages that the inbox knew; a follower that is run is not delivered once more."""
+    known = [r.row.outcome for r in results if r.row is not None]
     return {
         "ids": literal(r.delivery.id for r in results),
         "outcomes": [r.outcome.value for r in results],
         "attempts": literal(_recorded_attempt(r) for r in results),
-        "more": literal(0 if r.again else 1 for r in results),
+        "more": literal(
+            0 if r.again or was is Outcome.PARKED else 1 for r, was in zip(results, known, strict=True)
+        ),
         "delays": literal(r.delay for r in results),
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
+        "digests": literal(r.digest or None for r in results),
+        "was": literal(was.value for was in known),
         "expected": literal(r.row.attempt for r in results if r.row is not None),
     }
 
 
 def _recorded_attempt(result: Result) -> int:
-    """Return what the inbox row says: of a retry the attempt to come, else the one that was made."""
+    """Return what the inbox row says: of what is still to be run the attempt to come, else the one that was made."""
+    if result.outcome is Outcome.PARKED:
+        return 1 if result.row is None else result.row.attempt
     return result.attempt + 1 if result.outcome is Outcome.RETRY else result.attempt
 
 
-def quarantine_rows(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the columns of messages that stop, byte for byte."""
+def message_rows(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns of messages that are kept, byte for byte."""
     deliveries = [result.delivery for result in results]
     return {
         "ids": literal(d.id for d in deliveries),
@@ -70,9 +79,37 @@ def quarantine_rows(results: Sequence[Result]) -> dict[str, Any]:
         "headers": [headers_text(original_headers(d)) for d in deliveries],
         "types": [d.type for d in deliveries],
         "tenants": [text_of(d.headers.get("tenant")) for d in deliveries],
+        "hashes": literal(r.key for r in results),
+    }
+
+
+def quarantine_rows(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns of messages that stop."""
+    return {
+        **message_rows(results),
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
         "attempts": literal(r.attempt for r in results),
+    }
+
+
+def retry_rows(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns of messages that wait for another attempt."""
+    return {
+        **quarantine_rows(results),
+        "attempts": literal(_recorded_attempt(r) for r in results),
+        "tiers": [r.tier for r in results],
+        "spent": literal(r.spent for r in results),
+    }
+
+
+def key_rows(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the columns of keys that are parked with these as their heads."""
+    return {
+        "hashes": literal(r.key for r in results),
+        "keys": [r.delivery.record.key for r in results],
+        "partitions": literal(r.delivery.origin.partition for r in results),
+        "heads": literal(r.delivery.id for r in results),
     }
 
 

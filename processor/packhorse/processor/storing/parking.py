@@ -1,0 +1,195 @@
+"""Parked keys, their followers and what waits for another attempt, as steps; what is beside the writing of results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.record import Delivery, Record, Stream, delivery_of
+from packhorse.processor.running.work import Claim, Claimed, InboxRow, Released
+from packhorse.processor.storing.rows import headers_of, literal
+from packhorse.processor.storing.steps import BEGIN, COMMIT, Quarantined, Statement, Steps, Tables, kept
+
+LEASE = 30.0
+"""Seconds for which a drainer has a key without renewing."""
+GRACE = 10.0
+"""Seconds after its due time at which a copy that was never confirmed is overdue; one that was, after three times that."""
+
+
+class Wake(NamedTuple):
+    """A key that somebody should look at: its head is finished, and nobody drains it."""
+
+    topic: str
+    key_hash: str
+    key: bytes | None
+    partition: int
+    head: UUID | None
+
+
+class HeldKey(NamedTuple):
+    """A claim, with the source topic that its key is of."""
+
+    topic: str
+    key: str
+    token: int
+
+
+class PausedKey(NamedTuple):
+    """A key that a person stopped."""
+
+    topic: str
+    key_hash: str
+    partition: int
+    parked_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkingSteps(Tables):
+    """What is done with parked keys."""
+
+    def release(self, source: str, keys: Sequence[str], held: Claim | None = None) -> Steps[Released]:
+        """
+        Let go of those of *keys* whose head is finished, that nobody else drains and behind which nothing waits.
+
+        A transaction of its own. The rows are locked in one statement, followers are looked for in a second: one that is
+        being added holds the lock until it is committed, and who comes later finds no key, or a new one.
+        """
+        which = {
+            "group": self.group,
+            "source": source,
+            "keys": literal(sorted(set(keys))),
+            "held": -1 if held is None else held.token,
+        }
+        yield Statement(BEGIN, {})
+        locked = yield Statement(self.queries.lock_releasable, which)
+        found = yield Statement(
+            self.queries.release_keys, {**which, "locked": literal(row[0] for row in locked.rows)}
+        )
+        yield Statement(COMMIT, {})
+        waiting, heads, busy = [], [], {}
+        for key, head, paused, mine, finished, seconds, followed in found.rows:
+            if not finished:
+                heads.append(head)
+            elif mine and followed:
+                waiting.append(key)
+            elif not mine and not paused:
+                busy[key] = seconds
+        return Released(waiting, busy, heads)
+
+    def claim(
+        self, source: str, key: str, drainer: str, held: Claim | None = None, lease: float = LEASE
+    ) -> Steps[Claimed]:
+        """
+        Claim *key* to drain it, and return its first followers; they are read when the claim is durable.
+
+        A follower that the inbox does not know as parked (any more) is dropped.
+        """
+        which = {
+            "group": self.group,
+            "source": source,
+            "key": key,
+            "held": -1 if held is None else held.token,
+        }
+        answer = yield Statement(self.queries.claim_key, {**which, "drainer": drainer, "lease": lease})
+        if not answer.rows:
+            standing = yield Statement(self.queries.key_standing, which)
+            return _refused(standing.rows)
+        claim = Claim(key, answer.rows[0][0])
+        found = yield Statement(self.queries.followers, which)
+        stale = [row[0] for row in found.rows if row[9] != Outcome.PARKED.value]
+        if stale:
+            yield Statement(
+                self.queries.delete_parked, {"group": self.group, "source": source, "ids": literal(stale)}
+            )
+        followers = [_follower(source, row) for row in found.rows if row[9] == Outcome.PARKED.value]
+        now = found.rows[0][14] if found.rows else None
+        return Claimed(claim, now, followers)
+
+    def leave(self, source: str, claim: Claim) -> Steps[bool]:
+        """End *claim*; return False when it was another's by now."""
+        which = {"group": self.group, "source": source, "key": claim.key, "token": claim.token}
+        answer = yield Statement(self.queries.leave_key, which)
+        return answer.touched == 1
+
+    def renew(self, held: Sequence[HeldKey], lease: float = LEASE) -> Steps[set[HeldKey]]:
+        """Renew the leases of claimed keys; return those that are still ours."""
+        if not held:
+            return set()
+        answer = yield Statement(
+            self.queries.renew_claims,
+            {
+                "group": self.group,
+                "topics": [one.topic for one in held],
+                "keys": literal(one.key for one in held),
+                "tokens": literal(one.token for one in held),
+                "lease": lease,
+            },
+        )
+        return {HeldKey._make(row) for row in answer.rows}
+
+    def overdue_retries(self, topics: Sequence[str], grace: float = GRACE) -> Steps[list[Quarantined]]:
+        """
+        Return messages whose next attempt is overdue, to be sent again; at most 100.
+
+        Who gets one alone has it: its next time is written first, at a wait that doubles from a minute. So a crash before
+        it is sent delays it, and two watchdogs don't send it twice.
+        """
+        which = {"group": self.group, "topics": list(topics), "grace": grace}
+        answer = yield Statement(self.queries.overdue_retries, which)
+        return [kept(row) for row in answer.rows]
+
+    def due_wakes(self, topics: Sequence[str]) -> Steps[list[Wake]]:
+        """Return keys that are to be woken, at most 100; each comes again after a minute, if it is still so."""
+        answer = yield Statement(self.queries.due_wakes, {"group": self.group, "topics": list(topics)})
+        return [Wake._make(row) for row in answer.rows]
+
+    def sweep(self, after: tuple[str, str]) -> Steps[tuple[str, str]]:
+        """Have the keys behind *after* woken whose head is finished; return where to go on, ("", "") at the end."""
+        topic, key = after
+        answer = yield Statement(
+            self.queries.sweep_keys, {"group": self.group, "after_topic": topic, "after_key": key}
+        )
+        return (answer.rows[0][0], answer.rows[0][1]) if answer.rows else ("", "")
+
+    def parked_standing(self) -> Steps[dict[tuple[str, int], tuple[int, int]]]:
+        """Return how many messages wait behind parked keys and their bytes, by source topic and partition."""
+        answer = yield Statement(self.queries.parked_standing, {"group": self.group})
+        return {(topic, partition): (messages, size) for topic, partition, messages, size in answer.rows}
+
+    def pause_key(self, source: str, key_hash: str, *, key: bytes | None, partition: int) -> Steps[None]:
+        """Stop a key: what comes of it waits behind it."""
+        which = {"group": self.group, "source": source, "hash": key_hash}
+        yield Statement(self.queries.pause_key, {**which, "key": key, "partition": partition})
+
+    def resume_key(self, source: str, key_hash: str) -> Steps[bool]:
+        """Let a paused key go on at the watchdog's next look; return False when it was not paused."""
+        which = {"group": self.group, "source": source, "hash": key_hash}
+        answer = yield Statement(self.queries.resume_key, which)
+        return answer.touched == 1
+
+    def paused_keys(self) -> Steps[list[PausedKey]]:
+        """Return the keys that people stopped."""
+        answer = yield Statement(self.queries.paused_keys, {"group": self.group})
+        return [PausedKey._make(row) for row in answer.rows]
+
+
+def _refused(rows: Sequence[tuple[Any, ...]]) -> Claimed:
+    """Return why a key was not claimed; one whose lease has ended meanwhile is worth another try at once."""
+    if not rows:
+        return Claimed(None)
+    head, paused, finished, busy = rows[0]
+    if paused:
+        return Claimed(None)
+    return Claimed(None, busy=max(busy, 0.01)) if finished else Claimed(None, head=head)
+
+
+def _follower(source: str, row: tuple[Any, ...]) -> tuple[Delivery, InboxRow]:
+    """Return a follower as it was delivered where it first stood, and what the inbox knows of it."""
+    topic_id, partition, offset, epoch, timestamp, key, payload, headers = row[1:9]
+    record = Record(source, partition, offset, epoch, timestamp, key, payload, headers_of(headers))
+    delivery = delivery_of(record, Stream(topic=source, topic_id=topic_id, source=source))
+    outcome, attempt, age, state, digest = row[9:14]
+    known = InboxRow(Outcome(outcome), attempt, 0.0, age, state, copied=True, digest=digest)
+    return delivery._replace(id=row[0]), known
