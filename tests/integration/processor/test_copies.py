@@ -9,12 +9,15 @@ from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import BrokerUnavailable
+from packhorse.core.logs import logger
 from packhorse.local.settings import Endpoints
-from packhorse.processor.clients import producer_properties
+from packhorse.processor.clients import admin_properties, producer_properties
 from packhorse.processor.copies import Copy
 from packhorse.processor.kafka.producer import CopyProducer
+from packhorse.processor.kafka.trimming import RecordDeleter
 from packhorse.processor.settings import ProcessorSettings
 from packhorse.processor.storing.store import Place
+from packhorse.processor.tiers.trimming import Trimmer
 
 
 @pytest.fixture
@@ -133,3 +136,20 @@ def _failure(producer: CopyProducer, one: Copy) -> str:
 
 def _goes(producer: CopyProducer, one: Copy) -> bool:
     return _failure(producer, one) == ""
+
+
+def test_a_tier_is_trimmed_below_the_given_offset_and_no_further(
+    producer: CopyProducer, stack: Endpoints, kafka: str, topic: str
+) -> None:
+    """Fails when the order goes to the log's end, or records of the other partition go with it."""
+    for partition in (0, 1):
+        producer.send([copy(topic, partition) for _ in range(1_500)])
+    settings = ProcessorSettings.load({}, environ=stack.variables())
+    deleter = RecordDeleter(admin_properties(settings))
+    trimmer = Trimmer({topic, f"{topic}.gone"}, deleter, logger("processor"))
+    offsets = {(topic, 0): 1_200, (topic, 1): 900, (f"{topic}.gone", 0): 5_000}
+    assert trimmer.trim(offsets, 0.0) == 1_200
+    assert deleter.first_offsets(list(offsets)) == {(topic, 0): 1_200, (topic, 1): 0}
+    beyond = deleter.delete_below({(topic, 1): 9_999})[topic, 1]
+    assert (beyond.first, beyond.forbidden) == (None, False)
+    assert "OFFSET_OUT_OF_RANGE" in beyond.text

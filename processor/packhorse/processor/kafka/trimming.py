@@ -1,0 +1,55 @@
+"""Deletes records of topics, as the trimmer of tiers orders."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from packhorse.core.kafka_properties import Property
+from packhorse.processor.kafka.errors import FORBIDDEN, MISSING, asked, made, told
+from packhorse.processor.tiers.trimming import Place, Trimmed
+
+ASK_TIMEOUT = 5.0
+"""Seconds for one question or order: the thread that trims has other work."""
+SPREAD_TIMEOUT = 2.0
+"""Seconds that the broker may wait until all replicas have deleted; they do it anyway."""
+
+
+class RecordDeleter:
+    """See `tiers.trimming.DeletesRecords`."""
+
+    def __init__(self, properties: Mapping[str, Property]) -> None:
+        self._admin: AdminClient = made(lambda: AdminClient(dict(properties)))
+
+    def first_offsets(self, places: Collection[Place]) -> Mapping[Place, int]:
+        """Return the first offsets of those of *places* that exist. Raises BrokerUnavailable, NotReady."""
+        asks = {TopicPartition(*place): _EARLIEST for place in places}
+        found: dict[Place, int] = {}
+        for place, future in self._admin.list_offsets(asks, request_timeout=ASK_TIMEOUT).items():
+            try:
+                found[place.topic, place.partition] = int(future.result().offset)
+            except KafkaException as error:
+                if error.args[0].code() not in MISSING:
+                    raise asked(error, f"{place.topic}[{place.partition}]") from error
+        return found
+
+    def delete_below(self, offsets: Mapping[Place, int]) -> Mapping[Place, Trimmed]:
+        """Delete the records below *offsets*; returns how each order ended."""
+        orders = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        futures = self._admin.delete_records(
+            orders, request_timeout=ASK_TIMEOUT, operation_timeout=SPREAD_TIMEOUT
+        )
+        return {(one.topic, one.partition): _ended(future.result) for one, future in futures.items()}
+
+
+def _ended(result: Callable[[], Any]) -> Trimmed:
+    try:
+        return Trimmed(int(result().low_watermark))
+    except KafkaException as error:
+        cause = error.args[0]
+        return Trimmed(None, forbidden=cause.code() in FORBIDDEN, text=told(cause))
+
+
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
