@@ -81,6 +81,18 @@ class Metric(Enum):
         "{partition}",
         "Partitions of the outbox that stay past their time, for somebody to look at",
     )
+    INBOX_REMOVED = (
+        "packhorse.inbox.removed",
+        Kind.COUNTER,
+        "{row}",
+        "Rows of the inbox, of failed attempts and of quarantine that were removed one by one once their time was over",
+    )
+    INBOX_DROPPED = (
+        "packhorse.inbox.dropped",
+        Kind.COUNTER,
+        "{partition}",
+        "Day partitions of the inbox that were dropped",
+    )
     PROCESSOR_DELIVERIES = (
         "packhorse.processor.deliveries",
         Kind.COUNTER,

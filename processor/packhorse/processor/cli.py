@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from packhorse.processor.inbox.cli import app as retention
 from packhorse.schemas.flags import Broker, Registry, Schema, Url
 
 app = typer.Typer(
@@ -12,6 +13,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Carry messages from their topics to results.",
 )
+app.add_typer(retention, name="retention")
 
 Target = Annotated[
     str, typer.Argument(metavar="MODULE:APP", help="Where the Processor is, e.g. figures.app:app.")

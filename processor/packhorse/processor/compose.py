@@ -6,6 +6,9 @@ from packhorse.core.errors import NotReady, RegistryUnavailable
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.clients import admin_properties, consumer_properties, producer_properties
+from packhorse.processor.inbox.keeper import InboxKeeper, own_name
+from packhorse.processor.inbox.postgres import InboxTables
+from packhorse.processor.inbox.retention import InboxRetention
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
 from packhorse.processor.kafka.producer import CopyProducer
@@ -91,6 +94,14 @@ class Composed:
             group=app.group,
         )
         self.watchdog = Watchdog(self.plant)
+        self.inbox = self._inbox(settings, telemetry)
+
+    def _inbox(self, settings: ProcessorSettings, telemetry: Telemetry) -> InboxKeeper:
+        tables = InboxTables(settings.database_url.get_secret_value(), settings.database_schema)
+        retention = InboxRetention(
+            tables, settings.inbox_rules, every=settings.inbox_every, by=own_name(), telemetry=telemetry
+        )
+        return InboxKeeper(retention, tables, SYSTEM_CLOCK)
 
     def _reconnected(self) -> None:
         self.loop.void()
@@ -101,6 +112,7 @@ class Composed:
     def close(self) -> None:
         """Stop what runs beside the loop."""
         self.watchdog.stop()
+        self.inbox.stop()
         self.registry.close()
 
     def _check(self, broker: BrokerQuestions) -> None:

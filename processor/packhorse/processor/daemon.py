@@ -43,6 +43,7 @@ def run(
         signals.signal(each, ask_to_stop)
     log.info("starting", group=app.group, topics=", ".join(app.topics), handlers=len(app.handlers))
     composed.watchdog.start()
+    composed.inbox.start()
     try:
         composed.loop.run(stop)
     finally:

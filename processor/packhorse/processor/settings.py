@@ -4,6 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from packhorse.processor.inbox.settings import InboxFields
 from packhorse.processor.offsets.starting import MissingRecords
 from packhorse.processor.partition.state import (
     Limits,
@@ -12,7 +13,7 @@ from packhorse.schemas.settings import PartSettings
 from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, RegistrySettings
 
 
-class ProcessorSettings(DatabaseSettings, KafkaSettings, RegistrySettings, PartSettings):
+class ProcessorSettings(InboxFields, DatabaseSettings, KafkaSettings, RegistrySettings, PartSettings):
     """
     Say how a processor works; durations are in seconds.
 
@@ -64,6 +65,13 @@ class ProcessorSettings(DatabaseSettings, KafkaSettings, RegistrySettings, PartS
             buffered_bytes=self.buffer_bytes,
             commit_every=self.commit_interval,
         )
+
+
+class InboxSettings(ProcessorSettings):
+    """Say which inbox `packhorse processor retention` works on; it needs neither broker nor registry."""
+
+    kafka_bootstrap_servers: str = "none:0"
+    registry_url: str = "http://none"
 
 
 class TopicsSettings(KafkaSettings, PartSettings):

@@ -1,0 +1,205 @@
+"""The inbox through the functions of migration 0007: one connection of its own, each step a transaction of its own."""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, cast
+from uuid import UUID
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.rows import tuple_row
+
+from packhorse.core.errors import NotReady
+from packhorse.core.naming import checked_identifier
+from packhorse.processor.inbox import sql
+from packhorse.processor.inbox.model import (
+    Cleaned,
+    Code,
+    Dropped,
+    Facts,
+    InboxRules,
+    KeptRow,
+    Part,
+    Place,
+    Turn,
+)
+from packhorse.processor.storing import postgres
+
+LOCK_MS = 1_000
+ANSWER_MS = 300_000
+"""Proving that a large partition has no row that must stay reads it whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupKept:
+    """What a group keeps: closed rows that changed from *kept_from* on, discarded messages from *discarded_from* on."""
+
+    group: str
+    kept_from: datetime
+    discarded_from: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Last:
+    """The last turn: when, by whom, what it left behind; and what each group keeps."""
+
+    at: datetime | None
+    by: str | None
+    detail: Mapping[str, Any]
+    groups: tuple[GroupKept, ...]
+
+
+class InboxTables:
+    """Do the steps; each raises DatabaseUnavailable, NotReady or Contention as `postgres.translated` says."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._schema = checked_identifier(schema, what="database schema")
+        self._conninfo = postgres.settings_of(url, idle_ms=60_000, lock_ms=LOCK_MS)
+        self._connection: postgres.GuardedConnection | None = None
+
+    def claim(self, by: str, every: float) -> bool:
+        """Take the turn; False: another process has it, or had one less than *every* seconds ago."""
+        return bool(self._rows(sql.CLAIM, by=by, every=every))
+
+    def renew(self, by: str) -> bool:
+        """Give a sign of life; False: another process has taken the turn."""
+        return bool(self._rows(sql.RENEW, by=by))
+
+    def record(self, by: str, turn: Turn) -> None:
+        """End the turn and write down what it left behind."""
+        self._rows(sql.RECORD, by=by, detail=json.dumps(turn.as_dict()))
+
+    def move_clocks(self, rules: InboxRules) -> None:
+        """Say for each group until when rows may go."""
+        if rules.keep_days is not None:
+            self._rows(sql.CLOCKS, keep=rules.keep_days, discarded=rules.discarded_days)
+
+    def facts(self) -> Facts:
+        """
+        Return how the inbox stands.
+
+        Raises:
+            NotReady: It has no partition of ours.
+        """
+        rows = self._rows(sql.FACTS)
+        if not rows:
+            raise NotReady(
+                f"table {self._schema}.inbox has no partition of ours, not even inbox_default; run `packhorse migrate up`, and "
+                "see docs/how-to/retention.md"
+            )
+        return Facts(
+            today=rows[0][0],
+            parts=tuple(Part(name=row[1], day=row[2], size=row[3] or 0) for row in rows),
+            kept_from=rows[0][4],
+        )
+
+    def make(self, day: date) -> Code:
+        """Make a day's partition."""
+        return Code(self._rows(sql.MAKE, day=day)[0][0])
+
+    def fence(self, act: str, day: date | None = None) -> Code:
+        """Raise, prove or lower the constraint that the default partition has no row of *day*."""
+        return Code(self._rows(sql.FENCE, act=act, day=day)[0][0])
+
+    def drop(self, name: str, *, act: bool = True) -> Dropped:
+        """Drop a partition in which every row may go."""
+        answer = self._rows(sql.DROP, name=name, act=act)[0][0]
+        row = answer.get("row")
+        return Dropped(
+            code=Code(answer["outcome"]),
+            row=None if row is None else KeptRow(**row),
+            text=answer.get("text"),
+        )
+
+    def clean(self, name: str, place: Place, step: int) -> Cleaned:
+        """Remove what may go among the next *step* rows of a partition."""
+        answer = self._rows(sql.CLEAN, name=name, step=step, **_named(place))[0][0]
+        after = answer.get("after")
+        return Cleaned(
+            given_way=answer["outcome"] != "cleaned",
+            seen=answer.get("seen", 0),
+            removed=answer.get("removed", 0),
+            after=None if after is None else (UUID(after[0]), after[1], after[2]),
+        )
+
+    def clean_attempts(self, place: Place, step: int) -> Cleaned:
+        """Remove failed attempts whose inbox row is gone."""
+        return _cleaned(self._rows(sql.CLEAN_ATTEMPTS, step=step, **_named(place))[0])
+
+    def clean_quarantined(self, place: Place, step: int) -> Cleaned:
+        """Remove messages that no longer wait in quarantine and whose inbox row is gone."""
+        return _cleaned(self._rows(sql.CLEAN_QUARANTINED, step=step, **_named(place))[0])
+
+    def clean_rest(self) -> None:
+        """Remove what processes that are gone left behind."""
+        for statement in (sql.CLEAN_IN_HAND, sql.CLEAN_STARTED, sql.CLEAN_MEMBERS):
+            self._rows(statement)
+
+    def last(self) -> Last:
+        """Return the last turn, and what each group keeps."""
+        rows = {row[0]: row for row in self._rows(sql.LAST)}
+        detail = dict(rows.pop("")[3]) if "" in rows else {}
+        at, by = detail.pop("at", None), detail.pop("by", None)
+        return Last(
+            at=None if at is None else datetime.fromisoformat(at),
+            by=by,
+            detail=detail,
+            groups=tuple(
+                GroupKept(group=row[0], kept_from=row[1], discarded_from=row[2]) for row in rows.values()
+            ),
+        )
+
+    def cancel(self) -> None:
+        """Cancel what runs, from another thread."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            with contextlib.suppress(psycopg.Error):
+                connection.cancel_safe(timeout=1)
+
+    def close(self) -> None:
+        """Let the connection go; the next step makes another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.end()
+
+    def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        with postgres.translated(self._connection):
+            try:
+                connection = self._held()
+                with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+                    cursor.execute(statement.format(schema=self._schema).encode(), values)
+                    return cast(
+                        "list[tuple[Any, ...]]", cursor.fetchall() if cursor.description is not None else []
+                    )
+            except pg.UndefinedFunction as error:
+                raise NotReady(
+                    f"database schema {self._schema} has no functions for the inbox's retention; run `packhorse migrate up`"
+                ) from error
+            except pg.InsufficientPrivilege as error:
+                raise NotReady(
+                    f"this database role may not keep the inbox in {self._schema} small; "
+                    "`packhorse migrate sql --grants processor=ROLE` prints what it needs"
+                ) from error
+
+    def _held(self) -> postgres.GuardedConnection:
+        if self._connection is None or self._connection.closed:
+            self._connection = postgres.connect(self._conninfo)
+            with psycopg.Cursor(self._connection) as cursor:
+                cursor.execute(
+                    f"SET statement_timeout = {ANSWER_MS}; SET synchronous_commit = local; SET jit = off"
+                )
+        return self._connection
+
+
+def _named(place: Place) -> dict[str, object]:
+    return {"id": place[0], "group": place[1], "topic": place[2]}
+
+
+def _cleaned(row: tuple[Any, ...]) -> Cleaned:
+    seen, removed, *after = row
+    return Cleaned(
+        seen=seen, removed=removed, after=None if after[0] is None else cast("Place", tuple(after))
+    )
