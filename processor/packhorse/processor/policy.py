@@ -219,6 +219,7 @@ def after_failure(
     *,
     jitter: float,
     after: float | None = None,
+    least: float = 0.0,
     charged: bool = True,
     ladder: Sequence[str] | None = None,
 ) -> Again | Stop:
@@ -230,7 +231,8 @@ def after_failure(
         spent: Seconds charged to the budget so far: planned waits, and runs that failed, this one included.
         policy: The handler's.
         jitter: Drawn by the caller from [0, 1); it only lengthens.
-        after: The wait that the handler, or a server that it asked, wants; None for the policy's next delay.
+        after: The wait that the handler wants; None for the policy's next delay.
+        least: The wait that a server wants its callers to keep; the policy's delay holds when that is longer.
         charged: False when the run costs no attempt (`Later`).
         ladder: Tiers by delay that a wanted wait may go to; None for the policy's own.
 
@@ -250,15 +252,13 @@ def after_failure(
     """
     if charged and tries >= policy.attempts:
         return Stop(reason=Reason.ATTEMPTS_EXHAUSTED.value)
-    if after is None:
-        delays = policy.delay_seconds
-        wait = delays[min(max(tries, 1), len(delays)) - 1]
-        tier = tier_name(wait)
-        over = spent + wait > policy.budget_seconds
-    else:
-        wait = after
-        tier = tier_for(wait, policy.tiers if ladder is None else ladder)
+    delays = policy.delay_seconds
+    wait = delays[min(max(tries, 1), len(delays)) - 1]
+    over = spent + wait > policy.budget_seconds
+    if after is not None or least > wait:
+        wait = least if after is None else after
         over = spent >= policy.budget_seconds
+    tier = tier_for(wait, policy.tiers if ladder is None else ladder)
     if over:
         return Stop(reason=Reason.BUDGET_EXHAUSTED.value)
     return Again(delay=max(wait, tier_seconds(tier)) * (1 + _SPREAD * jitter), tier=tier)

@@ -204,3 +204,11 @@ def test_a_longer_wait_than_the_longest_tier_goes_round_in_that_one_and_may_outl
     assert after_failure(1, 0.0, policy, jitter=0.0, after=7, ladder=("0s", "10s", "1m")) == Again(
         delay=10, tier="10s"
     )
+
+
+def test_a_server_is_given_the_time_that_it_wants_but_never_less_than_the_ladder_says() -> None:
+    """Fails when `Retry-After: 1` shortens a ladder: a server under load would use up the attempts in seconds."""
+    policy = Retry(delays=["5s", "1m", "10m"])
+    assert after_failure(3, 0.0, policy, jitter=0.0, least=1) == Again(delay=600, tier="10m")
+    assert after_failure(1, 0.0, policy, jitter=0.0, least=30) == Again(delay=60, tier="1m")
+    assert after_failure(1, 0.0, policy, jitter=0.0, least=30, after=2) == Again(delay=5, tier="5s")
