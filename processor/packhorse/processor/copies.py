@@ -35,6 +35,13 @@ def to_quarantine(message: Quarantined, group: str) -> Copy:
     return _copy(message, group, quarantine_topic(message.topic, group), due_at=None)
 
 
+def copy_of(message: Quarantined, group: str) -> Copy:
+    """Return the copy that *message* is to have now: in its tier, or at rest in quarantine where it has none."""
+    if message.tier is None or message.due_at is None:
+        return to_quarantine(message, group)
+    return to_tier(message, group, message.tier, message.due_at)
+
+
 def to_tier(message: Quarantined, group: str, tier: str, due_at: datetime) -> Copy:
     """Return the copy that waits in *tier* for the attempt to come; when it is due the database knows, the header only tells."""
     return _copy(message, group, retry_topic(message.topic, group, tier), due_at=due_at)

@@ -12,6 +12,7 @@ from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.copies import Copy
 from packhorse.processor.offsets.starting import LogEnds, MissingRecords
+from packhorse.processor.parking.claims import Claims
 from packhorse.processor.signals import Signal, no_signal
 from packhorse.processor.storing.store import Place, Store
 from packhorse.processor.watching.board import Board
@@ -62,6 +63,7 @@ class Plant:
         missing: What to do when records above the watermark are gone.
         reconnected: Is told that a lane had to connect anew.
         broke: Is told why the process must stop.
+        claims: The parked keys that lanes have claimed to drain.
         board: What loop and lanes show of themselves.
     """
 
@@ -82,4 +84,5 @@ class Plant:
     log: Log = field(default_factory=lambda: logger("processor"))
     reconnected: Callable[[], None] = lambda: None
     broke: Callable[[str], None] = lambda why: None  # noqa: ARG005 its name says what it is
+    claims: Claims = field(default_factory=Claims)
     board: Board = field(default_factory=lambda: Board(SYSTEM_CLOCK))

@@ -7,6 +7,7 @@ The twin of `lane.Lane`; what both do alike is in `lanework`.
 import asyncio
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -38,6 +39,7 @@ from packhorse.processor.running.lanework import (
 from packhorse.processor.running.resources import AsyncLent
 from packhorse.processor.running.work import (
     Begin,
+    Claimed,
     CommitTransaction,
     Decode,
     Member,
@@ -48,6 +50,7 @@ from packhorse.processor.running.work import (
     RunHandler,
     Savepoint,
     SendCopies,
+    SendKept,
     Work,
     Write,
 )
@@ -117,6 +120,7 @@ class AsyncLane:
             return asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
         finally:
             self._work = None
+            self._plant.claims.forget(self)
 
     def cancel(self) -> None:
         """Cancel the handler that runs; from any thread."""
@@ -185,6 +189,8 @@ class AsyncLane:
                 await self._commit()
             case SendCopies(deliveries):
                 await self._send_copies(ids_of(deliveries))
+            case SendKept(ids):
+                await self._send_copies(ids)
             case _:
                 return await self._store(request)
         return None
@@ -204,6 +210,8 @@ class AsyncLane:
             raise
         if not isinstance(request, Write) and answer is True:
             self._plant.signal(Point.AFTER_WATERMARK)
+        if isinstance(answer, Claimed) and answer.claim is not None:
+            self._plant.claims.enter(self, self._work.stream.source, answer.claim)
         return answer
 
     async def _commit(self) -> None:
@@ -224,7 +232,7 @@ class AsyncLane:
         except PackhorseError:
             await self._end()
 
-    async def _send_copies(self, ids: list[UUID]) -> None:
+    async def _send_copies(self, ids: Sequence[UUID]) -> None:
         assert self._work is not None
         store, source = self._plant.store, self._work.stream.source
         uncopied = await postgres.arun(self._held(), store.uncopied(source, ids))

@@ -1,5 +1,6 @@
 """A lane for `def` handlers: one connection in one thread; it does what batches ask for, one request after another."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -32,6 +33,7 @@ from packhorse.processor.running.lanework import (
 from packhorse.processor.running.resources import Lent
 from packhorse.processor.running.work import (
     Begin,
+    Claimed,
     CommitTransaction,
     Decode,
     Member,
@@ -42,6 +44,7 @@ from packhorse.processor.running.work import (
     RunHandler,
     Savepoint,
     SendCopies,
+    SendKept,
     Work,
     Write,
 )
@@ -100,6 +103,7 @@ class Lane:
             return drive(batch, self._execute)
         finally:
             self._work = None
+            self._plant.claims.forget(self)
 
     def cancel(self) -> None:
         """Ask the server to end the statement that runs; from any thread, best effort, bounded."""
@@ -139,6 +143,8 @@ class Lane:
                 self._commit()
             case SendCopies(deliveries):
                 self._send_copies(ids_of(deliveries))
+            case SendKept(ids):
+                self._send_copies(ids)
             case _:
                 return self._store(request)
         return None
@@ -158,6 +164,8 @@ class Lane:
             raise
         if not isinstance(request, Write) and answer is True:
             self._plant.signal(Point.AFTER_WATERMARK)
+        if isinstance(answer, Claimed) and answer.claim is not None:
+            self._plant.claims.enter(self, self._work.stream.source, answer.claim)
         return answer
 
     def _commit(self) -> None:
@@ -178,7 +186,7 @@ class Lane:
         except PackhorseError:
             self.close()
 
-    def _send_copies(self, ids: list[UUID]) -> None:
+    def _send_copies(self, ids: Sequence[UUID]) -> None:
         assert self._work is not None
         store, source = self._plant.store, self._work.stream.source
         uncopied = postgres.run(self._held(), store.uncopied(source, ids))

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
-from packhorse.processor.copies import to_quarantine
+from packhorse.processor.copies import copy_of
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.metadata import Metadata
 from packhorse.processor.outcomes import Reason, SwallowedError
@@ -22,13 +22,16 @@ from packhorse.processor.running.faults import describe, ran_of
 from packhorse.processor.running.work import (
     RETURNED,
     RETURNED_UNTOUCHED,
+    ClaimKey,
     CountDeliveries,
     Decode,
     Failure,
+    LeaveKey,
     LookUp,
     Member,
     MoveWatermark,
     Ran,
+    ReleaseKeys,
     Request,
     Work,
     Write,
@@ -50,10 +53,16 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
     """Return the statements that answer *request*."""
     store = plant.store
     match request:
-        case LookUp(ids):
-            return store.look_up(work.stream, work.partition, ids)
-        case Write(results):
-            return store.write(work.stream, results, xid)
+        case LookUp(ids, keys):
+            return store.look_up(work.stream, work.partition, ids, keys)
+        case Write(results, claim):
+            return store.write(work.stream, results, xid, claim=claim)
+        case ReleaseKeys(keys, held):
+            return store.release(work.stream.source, keys, held)
+        case ClaimKey(key, held):
+            return store.claim(work.stream.source, key, plant.claims.drainer, held)
+        case LeaveKey(claim):
+            return store.leave(work.stream.source, claim)
         case CountDeliveries(ids):
             return store.count_deliveries(work.stream, ids)
         case MoveWatermark(old, new, leader_epoch):
@@ -73,11 +82,11 @@ def decoded(request: Decode, plant: Plant) -> object:
 
 
 def copies_sent(uncopied: Sequence[Quarantined], plant: Plant) -> list[Place]:
-    """Produce the quarantine copies of *uncopied* and return where they stand; blocks."""
+    """Produce the copies of *uncopied*, to tiers and to quarantine, and return where they stand; blocks."""
     plant.signal(Point.BEFORE_COPY)
-    places = plant.copies.send([to_quarantine(message, plant.app.group) for message in uncopied])
+    places = plant.copies.send([copy_of(message, plant.app.group) for message in uncopied])
     plant.signal(Point.AFTER_COPY)
-    return places
+    return [place._replace(tier=message.tier) for place, message in zip(places, uncopied, strict=True)]
 
 
 def ids_of(deliveries: Sequence[Delivery]) -> list[UUID]:

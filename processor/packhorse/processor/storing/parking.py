@@ -107,11 +107,10 @@ class ParkingSteps(Tables):
         now = found.rows[0][14] if found.rows else None
         return Claimed(claim, now, followers)
 
-    def leave(self, source: str, claim: Claim) -> Steps[bool]:
-        """End *claim*; return False when it was another's by now."""
+    def leave(self, source: str, claim: Claim) -> Steps[None]:
+        """End *claim*, unless it is another's by now; the key stays parked, and the watchdog will look at it."""
         which = {"group": self.group, "source": source, "key": claim.key, "token": claim.token}
-        answer = yield Statement(self.queries.leave_key, which)
-        return answer.touched == 1
+        yield Statement(self.queries.leave_key, which)
 
     def renew(self, held: Sequence[HeldKey], lease: float = LEASE) -> Steps[set[HeldKey]]:
         """Renew the leases of claimed keys; return those that are still ours."""
