@@ -40,7 +40,6 @@ class Contestant:
         share: Part of the asked records that it gets: the slow ones need fewer for a rate.
         before: Runs before the process.
         missing: Says why it can't run here, or None.
-        latency: Whether it is measured at a fixed rate too.
     """
 
     name: str
@@ -50,7 +49,6 @@ class Contestant:
     share: float = 1.0
     before: Callable[[Place], None] = _nothing
     missing: Callable[[], str | None] = _there
-    latency: bool = True
 
     def wanted(self, records: int) -> int:
         """Return how many results end its run."""
@@ -63,7 +61,7 @@ def environment(contestant: Contestant, place: Place) -> dict[str, str]:
 
 
 def packhorse(
-    name: str, mode: str, *, share: float = 1.0, latency: bool = True, **settings: str
+    name: str, mode: str, *, share: float = 1.0, settings: Mapping[str, str] | None = None
 ) -> Contestant:
     """Return Packhorse with the handler of a mode of `children/app.py`, with default settings but for *settings*."""
     contestant: Contestant
@@ -79,12 +77,11 @@ def packhorse(
     contestant = Contestant(
         name=name,
         command=[*PACKHORSE, "processor", "run", APP],
-        settings={"BENCH_MODE": mode, **settings},
+        settings={"BENCH_MODE": mode, **(settings or {})},
         promise=INBOX,
         share=share,
         before=apply,
         missing=_no_such_mode(mode),
-        latency=latency,
     )
     return contestant
 

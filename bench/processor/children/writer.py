@@ -1,0 +1,39 @@
+"""
+Produce at a fixed rate: `python -m bench.processor.children.writer SCHEMA_ID FIRST RATE SECONDS`.
+
+Prints a JSON list of (number, when it was given to the client, seconds since the epoch). Nothing lingers.
+"""
+
+import json
+import os
+import sys
+import time
+
+from bench.processor.messages import record
+from confluent_kafka import Producer
+
+KEYS = 10_000
+
+
+def main(schema_id: str, first: str, rate: str, seconds: str) -> None:
+    form, namespace, topic = (os.environ[f"BENCH_{name}"] for name in ("FORM", "NAMESPACE", "TOPIC"))
+    producer = Producer(
+        {
+            "bootstrap.servers": os.environ["PACKHORSE_KAFKA_BOOTSTRAP_SERVERS"], "linger.ms": 0, "acks": "all",
+            "enable.idempotence": True, "partitioner": "murmur2_random",
+        }
+    )  # fmt: skip
+    sent: list[tuple[int, float]] = []
+    begun = time.monotonic()
+    for number in range(int(float(rate) * float(seconds))):
+        made = record(form, namespace, int(schema_id), int(first) + number, KEYS)
+        while (left := begun + number / float(rate) - time.monotonic()) > 0:
+            producer.poll(min(left, 0.05))
+        sent.append((int(first) + number, time.time()))
+        producer.produce(topic, **made)
+    assert producer.flush(30) == 0
+    json.dump(sent, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
