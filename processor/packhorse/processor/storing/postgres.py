@@ -1,22 +1,24 @@
 """Adapter to psycopg: guarded connections for lanes, steps executed on them, errors classed."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import without_secrets
-from packhorse.processor.outcomes import TransactionRefused
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import is_contention, is_unavailable
+from packhorse.processor.storing.guarding.postgres import (
+    AsyncGuardedConnection,
+    Guarded,
+    GuardedConnection,
+)
 from packhorse.processor.storing.sql import BEGIN, WAS_COMMITTED
 from packhorse.processor.storing.store import Answer, Steps
 
@@ -24,97 +26,9 @@ T = TypeVar("T")
 
 Connection = psycopg.Connection[Any]
 AsyncConnection = psycopg.AsyncConnection[Any]
-Query = str | bytes | sql.SQL | sql.Composed
 
 UniqueViolation = pg.UniqueViolation
 IntegrityError = psycopg.IntegrityError
-
-_ENDS = re.compile(
-    rb"\s*(?:/\*.*?\*/\s*|--[^\n]*\n\s*)*"
-    rb"(?:(?:commit|end|abort|begin|start\s+transaction|prepare\s+transaction)\b|rollback\b(?!\s+(?:work\s+|transaction\s+)?to\b))",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Statements that end or begin a transaction; those on savepoints stay allowed."""
-
-
-def _refuse(what: str) -> NoReturn:
-    raise TransactionRefused(
-        f"{what} is refused: the message's inbox row is in the same transaction, and Packhorse commits both together; "
-        "use `with ctx.connection.transaction():` for a savepoint, raise an error to undo, Skip to end without effect"
-    )
-
-
-def _check(query: Any, connection: psycopg.BaseConnection[Any]) -> None:
-    text = query.encode() if isinstance(query, str) else query
-    if not isinstance(text, bytes):
-        text = query.as_bytes(connection) if isinstance(query, sql.Composable) else b""
-    if found := _ENDS.match(text):
-        _refuse(found[0].decode(errors="replace").strip().upper())
-
-
-class GuardedCursor(psycopg.Cursor[Any]):
-    """A cursor that refuses to end the transaction that was lent out."""
-
-    def execute(self, query: Any, params: Any = None, **more: Any) -> "GuardedCursor":
-        """Execute *query* as psycopg does."""
-        _check(query, self.connection)
-        return super().execute(query, params, **more)
-
-
-class AsyncGuardedCursor(psycopg.AsyncCursor[Any]):
-    """A cursor that refuses to end the transaction that was lent out."""
-
-    async def execute(self, query: Any, params: Any = None, **more: Any) -> "AsyncGuardedCursor":
-        """Execute *query* as psycopg does."""
-        _check(query, self.connection)
-        return await super().execute(query, params, **more)
-
-
-class GuardedConnection(psycopg.Connection[Any]):
-    """A lane's connection: savepoints are the handler's, the transaction is not."""
-
-    def commit(self) -> None:
-        """Refuse."""
-        _refuse("commit()")
-
-    def rollback(self) -> None:
-        """Refuse."""
-        _refuse("rollback()")
-
-    def close(self) -> None:
-        """Refuse while a transaction is lent out."""
-        if self.pgconn.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
-            _refuse("close()")
-        super().close()
-
-    def end(self) -> None:
-        """Close, whatever is open; for the lane alone."""
-        super().close()
-
-
-class AsyncGuardedConnection(psycopg.AsyncConnection[Any]):
-    """An async lane's connection, guarded in the same way."""
-
-    async def commit(self) -> None:
-        """Refuse."""
-        _refuse("commit()")
-
-    async def rollback(self) -> None:
-        """Refuse."""
-        _refuse("rollback()")
-
-    async def close(self) -> None:
-        """Refuse while a transaction is lent out."""
-        if self.pgconn.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
-            _refuse("close()")
-        await super().close()
-
-    async def end(self) -> None:
-        """Close, whatever is open; for the lane alone."""
-        await super().close()
-
-
-Guarded = GuardedConnection | AsyncGuardedConnection
 
 
 def settings_of(url: str, *, idle_ms: int, lock_ms: int, connect_s: int = 5) -> str:
@@ -157,15 +71,13 @@ def connect(conninfo: str) -> GuardedConnection:
         NotReady: It refuses user or database.
     """
     with translated():
-        return GuardedConnection.connect(conninfo, autocommit=True, cursor_factory=GuardedCursor)
+        return GuardedConnection.connect(conninfo, autocommit=True)
 
 
 async def aconnect(conninfo: str) -> AsyncGuardedConnection:
     """Return a new async connection; promises and raises what `connect` does."""
     with translated():
-        return await AsyncGuardedConnection.connect(
-            conninfo, autocommit=True, cursor_factory=AsyncGuardedCursor
-        )
+        return await AsyncGuardedConnection.connect(conninfo, autocommit=True)
 
 
 def run(connection: GuardedConnection, steps: Steps[T]) -> T:
@@ -176,6 +88,7 @@ def run(connection: GuardedConnection, steps: Steps[T]) -> T:
         DatabaseUnavailable, Contention, NotReady: As `translated` says; a unique violation passes through.
     """
     with translated(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        sync(connection)
         answer: Answer | None = None
         while True:
             try:
@@ -191,6 +104,7 @@ async def arun(connection: AsyncGuardedConnection, steps: Steps[T]) -> T:
     """Execute *steps* on an async *connection*; promises and raises what `run` does."""
     with translated(connection):
         async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            await async_sync(connection)
             answer: Answer | None = None
             while True:
                 try:
@@ -220,21 +134,70 @@ async def abegin(connection: AsyncGuardedConnection) -> str:
 
 
 def command(connection: GuardedConnection, text: bytes) -> None:
-    """Execute one command around transactions and savepoints."""
+    """
+    Execute one command around transactions and savepoints, behind what is queued; a rollback forgets that.
+
+    Raises:
+        StatementFailed: Something that was queued failed; nothing of *text* was done.
+        DatabaseUnavailable, Contention, NotReady: As `translated` says.
+    """
     with translated(connection), psycopg.Cursor(connection) as cursor:
+        if text.startswith(b"ROLLBACK"):
+            abandon(connection)
+        else:
+            sync(connection)
         cursor.execute(text)
 
 
 async def acommand(connection: AsyncGuardedConnection, text: bytes) -> None:
-    """Execute one command around transactions and savepoints."""
+    """Execute one command on an async *connection*; promises and raises what `command` does."""
     with translated(connection):
         async with psycopg.AsyncCursor(connection) as cursor:
+            if text.startswith(b"ROLLBACK"):
+                await async_abandon(connection)
+            else:
+                await async_sync(connection)
             await cursor.execute(text)
+
+
+def sync(connection: GuardedConnection) -> None:
+    """
+    Wait until all that is queued has run.
+
+    Raises:
+        StatementFailed: One statement failed, and the transaction with it; it names the member.
+        psycopg.Error: The transaction lost to another one, or the connection was lost.
+    """
+    if connection.pipe.is_waiting:
+        with connection.lock:
+            connection.wait(connection.pipe.sync_gen())
+
+
+async def async_sync(connection: AsyncGuardedConnection) -> None:
+    """Wait until all that is queued has run; raises what `sync` does."""
+    if connection.pipe.is_waiting:
+        async with connection.lock:
+            await connection.wait(connection.pipe.sync_gen())
+
+
+def abandon(connection: GuardedConnection) -> None:
+    """Forget what is queued: the transaction is rolled back."""
+    if connection.pipe.is_waiting:
+        with connection.lock:
+            connection.wait(connection.pipe.abandon_gen())
+
+
+async def async_abandon(connection: AsyncGuardedConnection) -> None:
+    """Forget what is queued: the transaction is rolled back."""
+    if connection.pipe.is_waiting:
+        async with connection.lock:
+            await connection.wait(connection.pipe.abandon_gen())
 
 
 def was_committed(connection: GuardedConnection, xid: str) -> bool:
     """Return whether the transaction *xid*, which a handler has ended, was committed."""
     with translated(connection), psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
+        abandon(connection)
         row = cursor.execute(WAS_COMMITTED, (xid,)).fetchone()
         return bool(row and row[0])
 
@@ -243,6 +206,7 @@ async def awas_committed(connection: AsyncGuardedConnection, xid: str) -> bool:
     """Return whether the transaction *xid*, which a handler has ended, was committed."""
     with translated(connection):
         async with psycopg.AsyncCursor(connection, row_factory=tuple_row) as cursor:
+            await async_abandon(connection)
             row = await (await cursor.execute(WAS_COMMITTED, (xid,))).fetchone()
             return bool(row and row[0])
 

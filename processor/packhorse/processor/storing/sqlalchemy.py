@@ -6,6 +6,7 @@ engine never commits, rolls back or closes the lane's connection: asked by a han
 nothing.
 """
 
+import threading
 from typing import Any
 
 import psycopg
@@ -50,6 +51,11 @@ class _Guard:
         """Leave the connection to the lane."""
 
 
+def _lent(connection: Any, **more: Any) -> Any:
+    """Return what sessions use of *connection*: one of their own where it is a lane's."""
+    return connection.lend(**more) if hasattr(connection, "lend") else connection
+
+
 class Sessions:
     """Make sessions for one lane of `def` handlers; for one thread."""
 
@@ -58,13 +64,18 @@ class Sessions:
         self._guard = _Guard()
         self._engine: Engine | None = None
         self._lent: Any = None
+        self._view: Any = None
         self._connection: Connection | None = None
 
     def on(self, connection: psycopg.Connection[Any]) -> Session:
-        """Return a new session in the transaction of *connection*; the first one in a lane connects once more."""
+        """
+        Return a new session in the transaction of *connection*; the first one in a lane connects once more.
+
+        Threads other than the one that asks first can't use it, so one that outlives its handler is refused.
+        """
         found = self._connection
         if found is None or found.invalidated or self._lent is not connection:
-            self._lent = connection
+            self._lent, self._view = connection, _lent(connection, thread=threading.get_ident())
             found = self._connection = self._ready().connect()
         if not found.in_transaction():
             found.begin()
@@ -75,6 +86,7 @@ class Sessions:
         self._guard.cleaning = True
         try:
             session.close()
+            session.bind = None
             if self._connection is not None:
                 self._connection.rollback()
         except (SQLAlchemyError, psycopg.Error):
@@ -84,14 +96,14 @@ class Sessions:
 
     def _ready(self) -> Engine:
         if self._engine is None:
-            lent, self._lent = self._lent, psycopg.connect(self._conninfo)
+            view, self._view = self._view, psycopg.connect(self._conninfo)
             engine = create_engine(
-                _URL, creator=lambda: self._lent, poolclass=NullPool, pool_reset_on_return=None
+                _URL, creator=lambda: self._view, poolclass=NullPool, pool_reset_on_return=None
             )
             with engine.connect():
                 pass
-            self._lent.close()
-            self._lent = lent
+            self._view.close()
+            self._view = view
             self._guard.install(engine)
             self._engine = engine
         return self._engine
@@ -105,13 +117,13 @@ class AsyncSessions:
         self._guard = _Guard()
         self._engine: AsyncEngine | None = None
         self._lent: Any = None
+        self._view: Any = None
         self._connection: AsyncConnection | None = None
 
     async def prepare(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Make ready for sessions on *connection*; what a property can't wait for."""
         if self._engine is None:
-            self._lent = await psycopg.AsyncConnection.connect(self._conninfo)
-            first = self._lent
+            first = self._view = await psycopg.AsyncConnection.connect(self._conninfo)
             self._engine = create_async_engine(
                 _URL, async_creator=self._lend, poolclass=NullPool, pool_reset_on_return=None
             )
@@ -119,11 +131,11 @@ class AsyncSessions:
                 pass
             await first.close()
             self._guard.install(self._engine.sync_engine)
-        self._lent = connection
+        self._lent, self._view = connection, _lent(connection)
         self._connection = await self._engine.connect()
 
     async def _lend(self) -> Any:
-        return self._lent
+        return self._view
 
     def on(self, connection: psycopg.AsyncConnection[Any]) -> AsyncSession:
         """Return a new session in the transaction of *connection*."""
@@ -141,6 +153,7 @@ class AsyncSessions:
         self._guard.cleaning = True
         try:
             await session.close()
+            session.bind = session.sync_session.bind = None
             if self._connection is not None:
                 await self._connection.rollback()
         except (SQLAlchemyError, psycopg.Error):

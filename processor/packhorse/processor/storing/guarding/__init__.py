@@ -1,0 +1,1 @@
+"""What keeps a handler from breaking the transaction that it was lent."""

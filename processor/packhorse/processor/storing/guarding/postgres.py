@@ -1,0 +1,226 @@
+"""
+Adapter to psycopg: a lane's connection, and what a handler is lent of it.
+
+A handler gets a connection object of its own on the lane's physical connection. It shares the lock and the prepared
+statements, but not the state that a handler may leave behind (row factory, open `transaction()` blocks), and it is taken back
+when the handler returns: whatever still holds it, or a cursor of it, is refused from then on. Whether it is still lent is
+looked at with the connection's lock held, so a thread that comes late can't slip into the next message's transaction.
+"""
+
+import threading
+from collections.abc import Generator
+from typing import Any, NoReturn, Self
+
+import psycopg
+from psycopg.pq import PipelineStatus, TransactionStatus
+
+from packhorse.processor.outcomes import TransactionRefused
+from packhorse.processor.storing.guarding.statements import ENDING, OUTLIVING, Verdict, verdict_on
+from packhorse.processor.storing.pipelining.postgres import Pipe, text_of
+
+OVER = (
+    "the handler has returned and its transaction is over: use a connection of your own in threads and tasks that outlive the "
+    "handler"
+)
+
+
+def refuse(what: str) -> NoReturn:
+    """Refuse to end the transaction."""
+    raise TransactionRefused(f"{what} {ENDING}")
+
+
+class _Lease:
+    """
+    How long one handler may use the connection, and what it did there.
+
+    Attributes:
+        is_over: The handler has returned.
+        thread: The one thread that may use it; None: any.
+        savepoints: Names of the savepoints that it has set.
+    """
+
+    __slots__ = ("is_over", "savepoints", "thread")
+
+    def __init__(self, thread: int | None = None) -> None:
+        self.is_over = False
+        self.thread = thread
+        self.savepoints: set[bytes] = set()
+
+    def check(self) -> None:
+        if self.is_over or (self.thread is not None and self.thread != threading.get_ident()):
+            raise TransactionRefused(OVER)
+
+    def admit(self, verdict: Verdict) -> None:
+        if verdict.refused:
+            raise TransactionRefused(verdict.refused)
+        self.savepoints |= verdict.sets
+        if foreign := verdict.uses - self.savepoints:
+            name = next(iter(foreign)).decode(errors="replace")
+            raise TransactionRefused(
+                f"savepoint {name} is refused: this handler did not set it, and other messages share the transaction; set it "
+                "first, or use `with ctx.connection.transaction():`"
+            )
+
+
+class _Guarded(psycopg.BaseConnection[Any]):
+    """What connections of both kinds do alike."""
+
+    lease: _Lease | None = None
+    """None: it is the lane's own."""
+    lock: Any
+    pipe: Pipe
+    """What is queued on the physical connection."""
+
+    def lend(self, *, thread: int | None = None) -> Self:
+        """Return a connection object for one handler, or for the sessions of one *thread*; `take_back` ends its use."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view.lease = _Lease(thread)
+        return view
+
+    def take_back(self) -> None:
+        """Let nobody use it from now on; for connections that were lent."""
+        if self.lease is not None:
+            self.lease.is_over = True
+
+    def check_lent(self) -> None:
+        """Raise TransactionRefused when it was taken back."""
+        if self.lease is not None:
+            self.lease.check()
+
+    def leftover(self) -> str:
+        """Return what a handler that has returned left unfinished on the physical connection; empty when nothing."""
+        if self.pipe.is_sending:
+            return ""
+        if self.lock.locked():
+            return "a COPY or a stream of it is not finished, or a thread still uses it"
+        if self.pgconn.pipeline_status != PipelineStatus.OFF:
+            return "its connection.pipeline() is still open"
+        if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            return "a COPY or a stream of it is not finished"
+        return ""
+
+    def __del__(self, *_: Any) -> None:
+        if self.lease is None and hasattr(self, "pgconn"):
+            super().__del__()
+
+    def _exec_command(self, *command: Any, **more: Any) -> Generator[Any, Any, Any]:
+        """Execute what `transaction()` sends, behind what is queued. Called with the lock held."""
+        self.check_lent()
+        if self.pipe.is_waiting:
+            yield from self.pipe.sync_gen()
+        return (yield from super()._exec_command(*command, **more))
+
+    def _check_intrans_gen(self, attribute: str) -> Generator[Any, Any, None]:
+        """Refuse a handler that sets how transactions begin."""
+        if self.lease is not None:
+            raise TransactionRefused(f"{attribute}= {OUTLIVING}")
+        yield from super()._check_intrans_gen(attribute)
+
+    def _commit_gen(self) -> NoReturn:
+        refuse("commit()")
+
+    def _rollback_gen(self) -> NoReturn:
+        refuse("rollback()")
+
+    def _tpc_begin_gen(self, xid: Any) -> NoReturn:
+        del xid
+        refuse("tpc_begin()")
+
+    def _tpc_prepare_gen(self) -> NoReturn:
+        refuse("tpc_prepare()")
+
+    def _tpc_finish_gen(self, *what: Any) -> NoReturn:
+        del what
+        refuse("tpc_commit() or tpc_rollback()")
+
+
+class _GuardedQueries:
+    """What cursors of all kinds do alike: every query comes by here, with the connection's lock held."""
+
+    _conn: Any
+
+    def _start_query(self, query: Any = None) -> Generator[Any, Any, None]:
+        connection = self._conn
+        lease: _Lease | None = connection.lease
+        if lease is not None:
+            lease.check()
+            if query is not None:
+                lease.admit(verdict_on(text_of(query)))
+            if getattr(self, "_withhold", False):
+                raise TransactionRefused(f"a cursor WITH HOLD {OUTLIVING}")
+        if connection.pipe.is_waiting:
+            yield from connection.pipe.sync_gen()
+        yield from super()._start_query(query)  # type: ignore[misc]  # of the cursor that this is mixed into
+
+    def _start_copy_gen(self, statement: Any, params: Any = None) -> Generator[Any, Any, None]:
+        if self._conn.lease is not None:
+            self._conn.lease.admit(verdict_on(text_of(statement)))
+        yield from super()._start_copy_gen(statement, params)  # type: ignore[misc]  # as above
+
+
+class GuardedCursor(_GuardedQueries, psycopg.Cursor[Any]):
+    """A cursor that refuses to end the transaction that was lent out."""
+
+
+class GuardedServerCursor(_GuardedQueries, psycopg.ServerCursor[Any]):
+    """A named cursor that refuses to end the transaction, and to outlive it."""
+
+
+class AsyncGuardedCursor(_GuardedQueries, psycopg.AsyncCursor[Any]):
+    """A cursor that refuses to end the transaction that was lent out."""
+
+
+class AsyncGuardedServerCursor(_GuardedQueries, psycopg.AsyncServerCursor[Any]):
+    """A named cursor that refuses to end the transaction, and to outlive it."""
+
+
+class GuardedConnection(_Guarded, psycopg.Connection[Any]):
+    """A lane's connection: savepoints are the handler's, the transaction is not."""
+
+    def __init__(self, pgconn: Any, *row_factory: Any) -> None:
+        super().__init__(pgconn, *row_factory)
+        self.cursor_factory = GuardedCursor
+        self.server_cursor_factory = GuardedServerCursor
+        self.pipe = Pipe(self)
+
+    def __enter__(self) -> NoReturn:
+        refuse("`with connection:`")
+
+    def close(self) -> None:
+        """Refuse while a transaction is lent out."""
+        if self.lease is not None or self.pgconn.transaction_status in _OPEN:
+            refuse("close()")
+        super().close()
+
+    def end(self) -> None:
+        """Close, whatever is open; for the lane alone."""
+        super().close()
+
+
+class AsyncGuardedConnection(_Guarded, psycopg.AsyncConnection[Any]):
+    """An async lane's connection, guarded in the same way."""
+
+    def __init__(self, pgconn: Any, *row_factory: Any) -> None:
+        super().__init__(pgconn, *row_factory)
+        self.cursor_factory = AsyncGuardedCursor
+        self.server_cursor_factory = AsyncGuardedServerCursor
+        self.pipe = Pipe(self)
+
+    async def __aenter__(self) -> NoReturn:
+        refuse("`async with connection:`")
+
+    async def close(self) -> None:
+        """Refuse while a transaction is lent out."""
+        if self.lease is not None or self.pgconn.transaction_status in _OPEN:
+            refuse("close()")
+        await super().close()
+
+    async def end(self) -> None:
+        """Close, whatever is open; for the lane alone."""
+        await super().close()
+
+
+_OPEN = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
+
+Guarded = GuardedConnection | AsyncGuardedConnection

@@ -1,0 +1,1 @@
+"""Statements whose result nobody reads, sent without waiting for each."""

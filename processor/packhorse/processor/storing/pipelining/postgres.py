@@ -1,0 +1,325 @@
+"""
+Adapter to psycopg and libpq: statements whose result is not read, sent in libpq's pipeline mode.
+
+A statement is converted when it is queued, so that a value that can't be sent is refused there, and sent once its handler has
+returned, so that a handler that fails has nothing to undo. What was sent runs on the server while the next handlers run here.
+Whatever else is executed on the connection comes behind what is queued: the cursors of `guarding` wait for it first.
+
+Sending goes through libpq directly: 4 µs a statement of the client's time, where `Connection.pipeline()` takes 22.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+from psycopg import errors as pg
+from psycopg import sql
+from psycopg._queries import PostgresQuery
+from psycopg.adapt import Transformer
+from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+from psycopg.waiting import Ready, Wait
+
+from packhorse.processor.outcomes import TransactionRefused
+from packhorse.processor.running.faults import is_contention, is_unavailable
+from packhorse.processor.storing.guarding.statements import LONGEST_REMEMBERED, verdict_on
+from packhorse.processor.storing.pipelining.failing import StatementFailed
+
+if TYPE_CHECKING:
+    from packhorse.processor.storing.guarding.postgres import AsyncGuardedConnection, GuardedConnection
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+Steps = Generator[Any, Any, None]
+
+SEND_FROM = 16
+"""Statements of members that have returned, from which on they are sent: 4.0 µs each; 5.9 with 64, 5.5 with 256."""
+MOST = 1000
+"""Statements on their way, from which on the next ones wait for their results: a bound on memory here and there."""
+PREPARED_MAX = 100
+"""Most statements that are prepared on one connection, as psycopg has it."""
+
+_WELL = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY}
+
+
+class Entry(NamedTuple):
+    """One queued statement, converted; of which member."""
+
+    member: object
+    query: bytes
+    types: tuple[int, ...]
+    parameters: Sequence[Any] | None
+    formats: Sequence[Any] | None
+
+
+class Pipe:
+    """
+    What is queued on one connection; for one thread or task at a time.
+
+    The lane calls `begin` before a handler, then `keep` when it returned or `drop` when it failed, and `sync` before it ends
+    the transaction. The methods that wait are generators for the connection's `wait`, called with its lock held.
+
+    Attributes:
+        own: What the member in hand has queued; another list for each, so that a thread that comes late finds none.
+        is_exposed: Something of the member in hand was sent, so its failure must be rolled back.
+    """
+
+    def __init__(self, connection: psycopg.BaseConnection[Any]) -> None:
+        self._pgconn = connection.pgconn
+        self._transformer = Transformer(connection)
+        self._converted: dict[tuple[Any, bool], PostgresQuery] = {}
+        self._seen: set[tuple[bytes, tuple[int, ...]]] = set()
+        self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
+        self._named = 0
+        self._kept: list[Entry] = []
+        self.own: list[Entry] = []
+        self._expected: deque[tuple[Entry | None, bool]] = deque()
+        self._failure: tuple[Entry, pg.Error] | None = None
+        self._member: object = None
+        self._in_hand = False
+        self.is_exposed = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether something is queued or on its way."""
+        return bool(self.own or self._kept or self._expected)
+
+    @property
+    def is_sending(self) -> bool:
+        """Return whether something is on its way: the connection is in pipeline mode."""
+        return bool(self._expected)
+
+    @property
+    def may_send(self) -> bool:
+        """Return whether sending now hides nothing: the transaction has not failed."""
+        return self.is_sending or self._pgconn.transaction_status == TransactionStatus.INTRANS
+
+    def begin(self, member: object) -> None:
+        """Begin *member*, which errors of its statements will name."""
+        self._member, self._in_hand = member, True
+        self.own = []
+        self.is_exposed = False
+
+    def keep(self) -> bool:
+        """End the member in hand, which has returned; return whether it is time to `send_gen`."""
+        self._in_hand = False
+        self._kept += self.own
+        self.own = []
+        return len(self._kept) >= SEND_FROM
+
+    def drop(self) -> None:
+        """End the member in hand, which has failed: what it queued and was not sent is forgotten."""
+        self._in_hand = False
+        self.own = []
+
+    def mark(self) -> int:
+        """Return where the queue of the member in hand stands, for `forget`."""
+        return len(self.own)
+
+    def forget(self, mark: int) -> None:
+        """Take back what the member in hand queued since *mark* and was not sent."""
+        del self.own[mark:]
+
+    def add(self, own: list[Entry], query: Any, parameters: Parameters = None) -> bool:
+        """
+        Queue a statement in *own*; return whether so many are queued that `send_gen` is due.
+
+        Raises:
+            TransactionRefused: It would end the transaction, or can't be queued.
+            psycopg.Error: The parameters can't be converted.
+        """
+        key = query, parameters is None
+        converted = self._converted.get(key) if isinstance(query, str | bytes) else None
+        if converted is None:
+            converted = self._convert(query, parameters)
+            if isinstance(query, str | bytes) and len(query) <= LONGEST_REMEMBERED:
+                if len(self._converted) >= PREPARED_MAX:
+                    self._converted.clear()
+                self._converted[key] = converted
+        else:
+            converted.dump(parameters)
+        own.append(Entry(self._member, converted.query, converted.types, converted.params, converted.formats))
+        return len(own) >= MOST
+
+    def _convert(self, query: Any, parameters: Parameters) -> PostgresQuery:
+        verdict = verdict_on(text_of(query))
+        if verdict.refused:
+            raise TransactionRefused(verdict.refused)
+        if verdict.copies or verdict.sets or verdict.uses:
+            raise TransactionRefused(
+                "COPY and savepoints can't be queued: use ctx.connection, which keeps its place behind what is queued"
+            )
+        converted = PostgresQuery(self._transformer)
+        converted.convert(query, parameters)
+        return converted
+
+    def send_gen(self) -> Steps:
+        """
+        Send what is queued, without waiting for results; with very many on their way, wait for those.
+
+        Raises:
+            StatementFailed: As `sync_gen`.
+        """
+        self._send()
+        if len(self._expected) > MOST:
+            yield from self.sync_gen()
+            return
+        ready = yield Wait.RW
+        if ready & Ready.R:
+            self._pgconn.consume_input()
+            self._receive()
+        self._pgconn.flush()
+
+    def sync_gen(self) -> Steps:
+        """
+        Send what is queued and wait until all of it has run.
+
+        Raises:
+            StatementFailed: One failed, and the transaction with it; it names the member.
+            psycopg.OperationalError: The connection was lost.
+        """
+        if not self.is_waiting:
+            return
+        self._send()
+        self._pgconn.pipeline_sync()
+        self._expected.append((None, False))
+        unsent = self._pgconn.flush()
+        while self._expected:
+            ready = yield (Wait.RW if unsent else Wait.R)
+            if ready & Ready.R:
+                self._pgconn.consume_input()
+                self._receive()
+            if unsent:
+                unsent = self._pgconn.flush()
+        self._pgconn.exit_pipeline_mode()
+        self._raise_failure()
+
+    def abandon_gen(self) -> Steps:
+        """Forget what is queued, and wait for what is on its way whatever becomes of it: the transaction is rolled back."""
+        self.drop()
+        self._kept.clear()
+        if self._expected:
+            try:
+                yield from self.sync_gen()
+            except StatementFailed:
+                return
+
+    def _send(self) -> None:
+        if not self._expected:
+            self._pgconn.enter_pipeline_mode()
+        for entry in self._kept:
+            self._send_one(entry)
+        for entry in self.own:
+            self._send_one(entry)
+        self.is_exposed = self.is_exposed or bool(self.own)
+        self._kept.clear()
+        self.own.clear()
+
+    def _send_one(self, entry: Entry) -> None:
+        key = entry.query, entry.types
+        name = self._names.get(key)
+        if name is None and key in self._seen and len(self._names) < PREPARED_MAX:
+            self._named += 1
+            name = self._names[key] = b"packhorse_%d" % self._named
+            self._pgconn.send_prepare(name, entry.query, entry.types)
+            self._expected.append((entry, True))
+        if name is None:
+            if len(self._seen) >= MOST:
+                self._seen.clear()
+            self._seen.add(key)
+            self._pgconn.send_query_params(entry.query, entry.parameters, entry.types, entry.formats)
+        else:
+            self._pgconn.send_query_prepared(name, entry.parameters, entry.formats)
+        self._expected.append((entry, False))
+
+    def _receive(self) -> None:
+        """Take the results that are there."""
+        pgconn, expected = self._pgconn, self._expected
+        ended = False
+        while expected and not pgconn.is_busy():
+            result = pgconn.get_result()
+            if result is None:
+                if ended:
+                    return
+                ended = True
+                continue
+            ended = False
+            entry, prepares = expected.popleft()
+            if entry is None or result.status in _WELL:
+                continue
+            if prepares:
+                self._names.pop((entry.query, entry.types), None)
+            if self._failure is None and result.status == ExecStatus.FATAL_ERROR:
+                self._failure = entry, pg.error_from_result(result, encoding=pgconn._encoding)  # noqa: SLF001 psycopg asks it the same way
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is None:
+            return
+        entry, error = failure
+        if isinstance(error, pg.InvalidSqlStatementName):
+            self._names.clear()
+        is_own = self._in_hand and entry.member is self._member
+        if is_own or self._pgconn.status == ConnStatus.BAD or is_contention(error) or is_unavailable(error):
+            raise error
+        raise StatementFailed(entry.member, type(error).__name__) from error
+
+
+class Pipeline:
+    """
+    Queue statements whose result is not read: they are sent together, without a round trip for each.
+
+    They keep their order among each other and with what runs on `ctx.connection` and `ctx.session`. A value that can't be
+    converted is refused at once; an error of the database shows up later, and is this message's all the same: it fails as if
+    the statement had been the last of its handler.
+    """
+
+    __slots__ = ("_connection", "_own")
+
+    def __init__(self, connection: GuardedConnection) -> None:
+        self._connection = connection
+        self._own = connection.pipe.own
+
+    def execute(self, query: Any, params: Parameters = None) -> None:
+        """
+        Queue *query*.
+
+        Raises:
+            TransactionRefused: It would end the transaction, or the handler has returned.
+            psycopg.Error: *params* can't be converted.
+        """
+        connection = self._connection
+        connection.check_lent()
+        pipe = connection.pipe
+        if pipe.add(self._own, query, params):
+            with connection.lock:
+                connection.wait(pipe.send_gen())
+
+
+class AsyncPipeline:
+    """Queue statements whose result is not read, as `Pipeline`."""
+
+    __slots__ = ("_connection", "_own")
+
+    def __init__(self, connection: AsyncGuardedConnection) -> None:
+        self._connection = connection
+        self._own = connection.pipe.own
+
+    async def execute(self, query: Any, params: Parameters = None) -> None:
+        """Queue *query*, as `Pipeline.execute`."""
+        connection = self._connection
+        connection.check_lent()
+        pipe = connection.pipe
+        if pipe.add(self._own, query, params):
+            async with connection.lock:
+                await connection.wait(pipe.send_gen())
+
+
+def text_of(query: Any) -> bytes:
+    """Return the text of *query* as bytes; empty where psycopg alone knows how."""
+    if isinstance(query, str):
+        return query.encode(errors="replace")
+    if isinstance(query, bytes):
+        return query
+    return query.as_bytes(None) if isinstance(query, sql.Composable) else b""
