@@ -269,8 +269,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.composed.watchdog.start()
-            self.composed.loop.run(self._stop)
+            self.composed.run(self._stop)
         except BaseException as error:  # noqa: BLE001 the test decides
             self.error = error
 
@@ -283,7 +282,6 @@ class Running:
         self._stop.set()
         self.thread.join(60)
         assert not self.thread.is_alive(), "the processor does not stop"
-        self.composed.close()
 
     def until_assigned(self, count: int = 1) -> None:
         """Wait until partitions are read."""

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from packhorse.processor.inbox.cli import app as retention
+from packhorse.processor.pausing.cli import register as add_pausing
 from packhorse.schemas.flags import Broker, Registry, Schema, Url
 
 app = typer.Typer(
@@ -14,6 +15,7 @@ app = typer.Typer(
     help="Carry messages from their topics to results.",
 )
 app.add_typer(retention, name="retention")
+add_pausing(app)
 
 Target = Annotated[
     str, typer.Argument(metavar="MODULE:APP", help="Where the Processor is, e.g. figures.app:app.")
@@ -22,7 +24,14 @@ Concurrency = Annotated[
     int | None,
     typer.Option(
         "--concurrency",
-        help="Threads, each with a database connection. [dim]PACKHORSE_PROCESSOR_CONCURRENCY[/]",
+        help="Threads of each process, each with a database connection. [dim]PACKHORSE_PROCESSOR_CONCURRENCY[/]",
+    ),
+]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        help="Processes, each a member of the group. [dim]PACKHORSE_PROCESSOR_PROCESSES[/]",
     ),
 ]
 
@@ -35,16 +44,19 @@ def run(
     kafka_bootstrap_servers: Broker = None,
     registry_url: Registry = None,
     concurrency: Concurrency = None,
+    processes: Processes = None,
 ) -> None:
     """
     Run the handlers of a Processor until SIGTERM or Ctrl-C; a second one leaves at once, without a commit.
 
-    Run as many as there are partitions: the group shares them out.
+    Run as many as there are partitions: the group shares them out. With --processes N one command runs N of them and starts
+    again those that end; handlers that compute gain cores by it.
 
-    [bold]Example[/]: packhorse processor run figures.app:app --concurrency 8
+    [bold]Example[/]: packhorse processor run figures.app:app --concurrency 8 --processes 2
     """
     from packhorse.processor.daemon import run as run_daemon
     from packhorse.processor.loading import load
+    from packhorse.processor.processes import run_processes
     from packhorse.processor.settings import ProcessorSettings
     from packhorse.producer.otel_sdk import telemetry_from
 
@@ -55,9 +67,12 @@ def run(
             "kafka_bootstrap_servers": kafka_bootstrap_servers,
             "registry_url": registry_url,
             "concurrency": concurrency,
+            "processes": processes,
         }
     )
     processor = load(target)
+    if settings.processes > 1:
+        raise typer.Exit(run_processes(processor, settings))
     with telemetry_from(service=f"packhorse-processor-{processor.group}") as telemetry:
         run_daemon(processor, settings, telemetry=telemetry)
 

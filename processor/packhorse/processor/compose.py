@@ -12,7 +12,7 @@ from packhorse.processor.inbox.retention import InboxRetention
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
 from packhorse.processor.kafka.producer import CopyProducer
-from packhorse.processor.member.loop import Loop, Times
+from packhorse.processor.member.loop import Loop, StopSign, Times
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.lanes import Lanes
 from packhorse.processor.running.measure import Measure
@@ -22,6 +22,8 @@ from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.store import Store
 from packhorse.processor.watchdog import Watchdog
+from packhorse.processor.watching.board import LOOP
+from packhorse.processor.watching.compose import Watching
 from packhorse.producer import Outbox
 from packhorse.schemas.decode import Decoder
 from packhorse.schemas.fit import check_fit
@@ -92,6 +94,15 @@ class Composed:
             telemetry=telemetry,
             log=log,
             group=app.group,
+            board=self.plant.board,
+        )
+        self.watching = Watching(
+            self.plant,
+            settings,
+            lanes=settings.concurrency,
+            broker=broker,
+            consumer=properties,
+            pause=self.loop.pauses,
         )
         self.watchdog = Watchdog(self.plant)
         self.inbox = self._inbox(settings, telemetry)
@@ -109,10 +120,28 @@ class Composed:
     def _broke(self, why: str) -> None:
         self.loop.abort(why)
 
+    def run(self, stop: StopSign) -> None:
+        """
+        Work until *stop* is set; then finish what runs, commit, leave the group, and stop what runs beside the loop.
+
+        Raises:
+            DatabaseUnavailable, NotReady: At the start, before a message is read.
+            PackhorseError: The process must stop, as `Loop.run` says.
+        """
+        try:
+            self.watching.start()
+            self.watchdog.start()
+            self.inbox.start()
+            with self.plant.board.vitals.living(LOOP):
+                self.loop.run(stop)
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Stop what runs beside the loop."""
         self.watchdog.stop()
         self.inbox.stop()
+        self.watching.stop()
         self.registry.close()
 
     def _check(self, broker: BrokerQuestions) -> None:

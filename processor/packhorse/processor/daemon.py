@@ -9,6 +9,7 @@ from packhorse.core import logs
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.compose import Composed, log
+from packhorse.processor.processes import end_with_parent
 from packhorse.processor.settings import ProcessorSettings
 from packhorse.processor.signals import Signal, no_signal
 
@@ -41,13 +42,9 @@ def run(
 
     for each in (signals.SIGTERM, signals.SIGINT):
         signals.signal(each, ask_to_stop)
+    end_with_parent(os.environ)
     log.info("starting", group=app.group, topics=", ".join(app.topics), handlers=len(app.handlers))
-    composed.watchdog.start()
-    composed.inbox.start()
-    try:
-        composed.loop.run(stop)
-    finally:
-        composed.close()
+    composed.run(stop)
     log.info("stopped", group=app.group)
 
 

@@ -9,16 +9,19 @@ from packhorse.processor.offsets.starting import MissingRecords
 from packhorse.processor.partition.state import (
     Limits,
 )
+from packhorse.processor.watching.settings import WatchFields
 from packhorse.schemas.settings import PartSettings
 from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, RegistrySettings
 
 
-class ProcessorSettings(InboxFields, DatabaseSettings, KafkaSettings, RegistrySettings, PartSettings):
+class ProcessorSettings(
+    WatchFields, InboxFields, DatabaseSettings, KafkaSettings, RegistrySettings, PartSettings
+):
     """
     Say how a processor works; durations are in seconds.
 
     Attributes:
-        concurrency: Threads, each with a database connection of its own; one partition is with one of them at a time.
+        concurrency: Threads of each process, each with a database connection of its own; one partition is with one of them at a time.
         group_protocol: "consumer" is KIP-848, "classic" the older one (cooperative-sticky).
         batch_records: Most records of one transaction.
         buffer_records: Records read ahead of one partition at which fetching pauses.

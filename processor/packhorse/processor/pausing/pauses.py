@@ -110,6 +110,12 @@ class Scope:
         """Return whether it is one key."""
         return self.key is not None or self.key_hash is not None
 
+    def within(self, row: Pause) -> bool:
+        """Return whether the pause *row* holds it, or a part of it."""
+        if row.topic == ALL or self.topic is None:
+            return True
+        return row.topic == self.topic and (self.partition in {None, row.partition} or row.partition == EVERY)
+
     @property
     def what(self) -> str:
         """Return it for people."""
