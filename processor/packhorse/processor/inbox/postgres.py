@@ -10,7 +10,6 @@ from uuid import UUID
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.rows import tuple_row
 
 from packhorse.core.errors import NotReady
 from packhorse.core.naming import checked_identifier
@@ -58,7 +57,7 @@ class InboxTables:
     def __init__(self, url: str, schema: str) -> None:
         self._schema = checked_identifier(schema, what="database schema")
         self._conninfo = postgres.settings_of(url, idle_ms=60_000, lock_ms=LOCK_MS)
-        self._connection: postgres.GuardedConnection | None = None
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
 
     def claim(self, by: str, every: float) -> bool:
         """Take the turn; False: another process has it, or had one less than *every* seconds ago."""
@@ -163,17 +162,14 @@ class InboxTables:
         """Let the connection go; the next step makes another."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.end()
+            connection.close()
 
     def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        with postgres.translated(self._connection):
+        with postgres.translated():
             try:
                 connection = self._held()
-                with psycopg.Cursor(connection, row_factory=tuple_row) as cursor:
-                    cursor.execute(statement.format(schema=self._schema).encode(), values)
-                    return cast(
-                        "list[tuple[Any, ...]]", cursor.fetchall() if cursor.description is not None else []
-                    )
+                cursor = connection.execute(statement.format(schema=self._schema).encode(), values)
+                return cursor.fetchall() if cursor.description is not None else []
             except pg.UndefinedFunction as error:
                 raise NotReady(
                     f"database schema {self._schema} has no functions for the inbox's retention; run `packhorse migrate up`"
@@ -184,13 +180,12 @@ class InboxTables:
                     "`packhorse migrate sql --grants processor=ROLE` prints what it needs"
                 ) from error
 
-    def _held(self) -> postgres.GuardedConnection:
+    def _held(self) -> "psycopg.Connection[tuple[Any, ...]]":
         if self._connection is None or self._connection.closed:
-            self._connection = postgres.connect(self._conninfo)
-            with psycopg.Cursor(self._connection) as cursor:
-                cursor.execute(
-                    f"SET statement_timeout = {ANSWER_MS}; SET synchronous_commit = local; SET jit = off"
-                )
+            self._connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+            self._connection.execute(
+                f"SET statement_timeout = {ANSWER_MS}; SET synchronous_commit = local; SET jit = off".encode()
+            )
         return self._connection
 
 
