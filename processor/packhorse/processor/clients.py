@@ -58,6 +58,8 @@ def consumer_properties(settings: ProcessorSettings, group: str) -> dict[str, Pr
         "queued.min.messages": 20_000,
         "queued.max.messages.kbytes": 32 * 1024,
         "fetch.queue.backoff.ms": 20,
+        # With the classic protocol new partitions, and topics that come back, are seen by the client alone.
+        "topic.metadata.refresh.interval.ms": 60_000,
     }
     return {**defaults, **_merged(settings, settings.kafka_properties, ours)}
 

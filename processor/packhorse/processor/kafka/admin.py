@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     TopicCollection,
@@ -20,6 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
+from packhorse.processor.kafka.committed import CommittedOffsets
 from packhorse.processor.kafka.errors import MISSING, asked, made, told
 from packhorse.processor.offsets.starting import LogEnds
 from packhorse.processor.topics.plan import Change, Create, Step, Topic, Wanted
@@ -38,6 +38,7 @@ class BrokerQuestions:
 
     def __init__(self, properties: Mapping[str, Property]) -> None:
         self._admin: AdminClient = made(lambda: AdminClient(dict(properties)))
+        self._committed = CommittedOffsets(properties)
 
     def topic_id(self, topic: str) -> UUID:
         """Return Kafka's id of *topic*."""
@@ -68,15 +69,7 @@ class BrokerQuestions:
         """Return first offset, next offset and the group's committed offset."""
         place = TopicPartition(topic, partition)
         low, high = (self._end(place, spec) for spec in (_EARLIEST, _LATEST))
-        request = [ConsumerGroupTopicPartitions(group, [place])]
-        try:
-            answer = self._admin.list_consumer_group_offsets(request, request_timeout=ASK_TIMEOUT)
-            committed = answer[group].result().topic_partitions[0]
-        except KafkaException as error:
-            raise asked(error, f"group {group}") from error
-        if committed.error is not None:
-            raise asked(KafkaException(committed.error), f"group {group}")
-        return LogEnds(low, high, committed.offset if committed.offset >= 0 else None)
+        return LogEnds(low, high, self._committed.of(group, topic, partition, timeout=ASK_TIMEOUT))
 
     def ends(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int | str]:
         """Return the next offset of each of *places*, or what the broker said instead; in one question."""

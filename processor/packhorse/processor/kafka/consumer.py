@@ -108,8 +108,13 @@ class GroupConsumer:
         return Polled(records, troubles, commits)
 
     def attach(self, topic: str, partition: int, offset: int) -> None:
-        """Fetch an assigned partition from *offset*."""
-        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+        """Fetch an assigned partition from *offset*; what keeps the client from it comes as a trouble with the next poll."""
+        try:
+            self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+        except KafkaException as error:
+            # As after an offset outside the log: nothing is fetched until it is told anew where to.
+            self._troubles.append(Trouble("out-of-range", topic, partition, told(error.args[0])))
+            return
         self._attached.add((topic, partition))
 
     def seek(self, topic: str, partition: int, offset: int) -> bool:
@@ -119,8 +124,11 @@ class GroupConsumer:
             if self._seeks(place):
                 return True
             # After an offset outside the log the client fetches no more and takes no seek: it must be given anew.
-            self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+            if (topic, partition) in self._attached:
+                self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+                self._attached.discard((topic, partition))
             self._consumer.incremental_assign([place])
+            self._attached.add((topic, partition))
             if (topic, partition) in self._paused:
                 self._consumer.pause([TopicPartition(topic, partition)])
         except KafkaException as error:

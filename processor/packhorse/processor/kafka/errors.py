@@ -15,6 +15,8 @@ MOVED_ON = frozenset(
         KafkaError.STALE_MEMBER_EPOCH,
         KafkaError.FENCED_MEMBER_EPOCH,
         KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.GROUP_ID_NOT_FOUND,
+        KafkaError._ASSIGNMENT_LOST,  # noqa: SLF001 the client names its own errors so
     }
 )
 FORBIDDEN = frozenset(
