@@ -54,6 +54,15 @@ def test_a_committed_offset_alone_is_refused() -> None:
     assert "packhorse offsets reset" in where.text
 
 
+@pytest.mark.parametrize("committed", [None, 7])
+def test_a_topic_that_was_made_anew_is_read_from_its_earliest(committed: int | None) -> None:
+    """Fails when the offset that was committed for the earlier topic is believed, or stops the partition."""
+    where = start(Mark(None, None, False, 2), LogEnds(3, 9, committed))
+    assert isinstance(where, Start)
+    assert (where.offset, where.watermark, where.first) == (3, 3, True)
+    assert "t[0] was made anew" in where.notice
+
+
 @pytest.mark.case("P-31")
 def test_another_server_is_noticed_and_its_watermark_taken_over() -> None:
     where = start(mark(5, same=False), LogEnds(0, 9, 8))

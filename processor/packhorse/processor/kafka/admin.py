@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
     TopicCollection,
@@ -17,12 +18,13 @@ from confluent_kafka.admin._metadata import ClusterMetadata
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from packhorse.core.errors import BrokerUnavailable
+from packhorse.core.errors import BrokerUnavailable, NotReady
 from packhorse.core.kafka_properties import Property
 from packhorse.processor.kafka.committed import CommittedOffsets
 from packhorse.processor.kafka.errors import MISSING, asked, made, told
 from packhorse.processor.offsets.starting import LogEnds
 from packhorse.processor.topics.plan import Change, Create, Step, Topic, Wanted
+from packhorse.processor.topics.watching import Standing
 
 ASK_TIMEOUT = 10.0
 """Seconds for one question."""
@@ -44,7 +46,7 @@ class BrokerQuestions:
         """Return Kafka's id of *topic*."""
         return self.describe([topic])[topic][0]
 
-    def describe(self, topics: Sequence[str]) -> dict[str, tuple[UUID, int]]:
+    def describe(self, topics: Sequence[str]) -> dict[str, Standing]:
         """
         Return id and partition count of each of *topics*.
 
@@ -52,17 +54,27 @@ class BrokerQuestions:
             NotReady: One does not exist, or may not be seen.
             BrokerUnavailable: The broker does not answer.
         """
+        found = self.identities(topics)
+        for topic in topics:
+            if topic not in found:
+                raise NotReady(f"topic {topic} does not exist; `packhorse topics plan` says what is missing")
+        return found
+
+    def identities(self, topics: Sequence[str]) -> dict[str, Standing]:
+        """Return those of *topics* that exist. Raises BrokerUnavailable, or NotReady without the right."""
         found = {}
         futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=ASK_TIMEOUT)
         for topic, future in futures.items():
             try:
                 description = future.result()
             except KafkaException as error:
+                if error.args[0].code() in MISSING:
+                    continue
                 raise asked(error, f"topic {topic}") from error
             bits = description.topic_id
             high, low = bits.get_most_significant_bits(), bits.get_least_significant_bits()
             topic_id = UUID(int=(high & _MASK) << 64 | (low & _MASK))
-            found[topic] = topic_id, len(description.partitions)
+            found[topic] = Standing(topic_id, len(description.partitions))
         return found
 
     def log_ends(self, group: str, topic: str, partition: int) -> LogEnds:

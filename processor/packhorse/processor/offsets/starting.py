@@ -57,7 +57,8 @@ def start_of(
     Return where reading starts; *where* is topic[partition], for the texts.
 
     Neither watermark nor committed offset: at the earliest. A watermark alone: from it. A committed offset alone: not,
-    since nobody knows whether its results are in this database. Both: from the lower.
+    since nobody knows whether its results are in this database; but when the database knows a topic of this name with another
+    id, the topic was made anew, and is read from the earliest. Both: from the lower.
 
     Of a topic that *carries* copies nothing is ever missed: all that waits is in the database, which sends it again. So there
     reading starts wherever it can, and no gap stops it.
@@ -108,12 +109,15 @@ def _of_a_tier(mark: Mark, ends: LogEnds, *, where: str) -> Start:
 
 
 def _without_watermark(mark: Mark, ends: LogEnds, *, where: str, group: str) -> Start | NoStart:
-    if ends.committed is None:
-        notice = "the topic was made anew; its messages are read from the earliest" if mark.elsewhere else ""
+    if mark.elsewhere:
+        # Whatever was committed is of the earlier topic, or of results that this database does not have.
+        notice = f"{where} was made anew; its messages are read from the earliest, offset {ends.low}"
         return Start(offset=ends.low, watermark=ends.low, first=True, notice=notice)
+    if ends.committed is None:
+        return Start(offset=ends.low, watermark=ends.low, first=True)
     return NoStart(
         text=f"group {group} has committed offset {ends.committed} of {where}, and this database has no watermark for it: "
-        "it is another database, the topic was made anew, or another program used the group; stop the group and say "
+        "it is another database, or another program used the group; stop the group and say "
         "which counts: `packhorse offsets reset --to committed|earliest|latest`"
     )
 
