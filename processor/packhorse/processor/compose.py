@@ -1,5 +1,7 @@
 """Put a processor together from its settings, and check at the start that all it needs is there."""
 
+from uuid import UUID
+
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import NotReady, RegistryUnavailable
@@ -12,8 +14,11 @@ from packhorse.processor.inbox.retention import InboxRetention
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
 from packhorse.processor.kafka.producer import CopyProducer
+from packhorse.processor.member.intake import Intake
+from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.loop import Loop, StopSign, Times
 from packhorse.processor.plant import Plant
+from packhorse.processor.record import Stream
 from packhorse.processor.running.lanes import Lanes
 from packhorse.processor.running.measure import Measure
 from packhorse.processor.settings import ProcessorSettings
@@ -21,6 +26,7 @@ from packhorse.processor.signals import Signal, no_signal
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.store import Store
+from packhorse.processor.tiers.ladder import sources_of
 from packhorse.processor.watchdog import Watchdog
 from packhorse.processor.watching.board import LOOP
 from packhorse.processor.watching.compose import Watching
@@ -53,15 +59,16 @@ class Composed:
     ) -> None:
         app.check()
         properties = consumer_properties(settings, app.group)
-        sources = {topic: source for source in app.topics for topic in (source, app.retry_topic(source))}
         self.registry = Registry(settings)
         broker = BrokerQuestions(admin_properties(settings))
+        sources = sources_of(app, broker.topic_names())
         store = Store(
             queries=queries_for(settings.database_schema), group=app.group, schema=settings.database_schema
         )
         self.plant = Plant(
             app=app,
             sources=sources,
+            member=SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now()),
             conninfo=postgres.settings_of(
                 settings.database_url.get_secret_value(),
                 idle_ms=round(settings.idle_transaction_timeout * 1000),
@@ -82,7 +89,9 @@ class Composed:
         )
         self._check(broker)
         self.lanes = Lanes(
-            self.plant, Measure(telemetry, SYSTEM_CLOCK, app.group), count=settings.concurrency
+            self.plant,
+            Measure(telemetry, SYSTEM_CLOCK, app.group),
+            count=app.concurrency or settings.concurrency,
         )
         self.loop = Loop(
             consume=lambda loop: GroupConsumer(properties, list(sources), loop, log),
@@ -94,12 +103,14 @@ class Composed:
             telemetry=telemetry,
             log=log,
             group=app.group,
+            streams=self._stream_of,
+            sort=Intake(app),
             board=self.plant.board,
         )
         self.watching = Watching(
             self.plant,
             settings,
-            lanes=settings.concurrency,
+            lanes=app.concurrency or settings.concurrency,
             broker=broker,
             consumer=properties,
             pause=self.loop.pauses,
@@ -113,6 +124,11 @@ class Composed:
             tables, settings.inbox_rules, every=settings.inbox_every, by=own_name(), telemetry=telemetry
         )
         return InboxKeeper(retention, tables, SYSTEM_CLOCK)
+
+    def _stream_of(self, place: Place) -> Stream:
+        """Return the stream of *place*; its topic's id is known when it was opened."""
+        read = self.plant.sources[place[0]]
+        return Stream(topic=place[0], topic_id=UUID(int=0), source=read.source, tier=read.tier)
 
     def _reconnected(self) -> None:
         self.loop.void()

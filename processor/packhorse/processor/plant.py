@@ -1,6 +1,6 @@
 """What all lanes of a process share, as ports; and the settings that they work by."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -15,6 +15,7 @@ from packhorse.processor.offsets.starting import LogEnds, MissingRecords
 from packhorse.processor.parking.claims import Claims
 from packhorse.processor.signals import Signal, no_signal
 from packhorse.processor.storing.store import Place, Store
+from packhorse.processor.tiers.ladder import ReadTopic
 from packhorse.processor.watching.board import Board
 from packhorse.producer import Outbox
 
@@ -57,7 +58,9 @@ class Plant:
 
     Attributes:
         app: The processor.
-        sources: Source topic by the topic that is read: itself, or for a retry topic the one that it belongs to.
+        sources: What each topic that is read carries.
+        member: This process, in the tables.
+        chunk_time: Seconds after which a lane commits what has run and gives the rest of its chunk back.
         conninfo: How a lane connects to the database.
         skip_unknown: Messages of a type without handler are skipped instead of quarantined.
         missing: What to do when records above the watermark are gone.
@@ -68,7 +71,8 @@ class Plant:
     """
 
     app: Processor
-    sources: dict[str, str]
+    sources: Mapping[str, ReadTopic]
+    member: UUID
     conninfo: str
     store: Store
     decoder: Decodes
@@ -76,6 +80,7 @@ class Plant:
     broker: AsksBroker
     outbox: Outbox
     skip_unknown: bool = False
+    chunk_time: float = 0.2
     missing: MissingRecords = MissingRecords.STOP
     telemetry: Telemetry = NO_TELEMETRY
     clock: Clock = SYSTEM_CLOCK

@@ -32,6 +32,10 @@ WAKE = "wake"
 """The reason of a wake-up: a record in a tier that carries no message and says that a key's head may be finished."""
 
 
+ID_REUSED = b"id-reused"
+"""Reason of a message whose id another one had: its copy is known by its place."""
+
+
 class Record(NamedTuple):
     """One record of a topic, bytes as they arrived."""
 
@@ -109,7 +113,9 @@ def delivery_of(record: Record, stream: Stream) -> Delivery:
     origin, attempt = Origin(stream.topic, stream.topic_id, record.partition, record.offset), None
     if stream.carries:
         origin, attempt = _origin_of(headers, stream) or origin, _number(headers.get("attempt"))
-    message_id = _uuid(headers.get("id")) or foreign_id(origin.topic_id, origin.partition, origin.offset)
+    message_id = _uuid(headers.get("id"))
+    if message_id is None or (stream.carries and headers.get("reason") == ID_REUSED):
+        message_id = foreign_id(origin.topic_id, origin.partition, origin.offset)
     return Delivery(record, message_id, text_of(headers.get("type")), headers, origin, attempt)
 
 

@@ -1,26 +1,28 @@
 """
-All partitions of this member: their states and buffers, and the orders that `decide` gives, carried out.
+All partitions of this member: their states and queues, and the orders that `decide` gives, carried out.
 
-For one thread. It knows neither Kafka nor Postgres: a fetcher and a way to submit jobs are handed in, so a simulation
-can be both.
+For one thread. It knows neither Kafka nor Postgres: a fetcher, a way to submit jobs and a way to move watermarks are handed
+in, so a simulation can be all of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
-from uuid import UUID
 
+from packhorse.core.backoff import delay_after
 from packhorse.core.clock import Chance, Clock
-from packhorse.processor.member.buffer import Buffer, bytes_of
 from packhorse.processor.member.fence import Fence
-from packhorse.processor.member.jobs import BatchJob, Job, OpenJob, Place, Report
+from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place, Report
+from packhorse.processor.member.queue import Queue, Waiting
+from packhorse.processor.member.suspects import Suspects
 from packhorse.processor.partition.deciding import decide
 from packhorse.processor.partition.events import (
     Assigned,
-    BatchEnded,
+    ChunkEnded,
     CommitFailed,
     CommitRefused,
     Committed,
+    Ended,
     Event,
     Fetched,
     FetchStopped,
@@ -37,27 +39,26 @@ from packhorse.processor.partition.orders import (
     Attach,
     Command,
     Commit,
-    DropBelow,
     Forget,
+    Mark,
     Open,
     Pause,
     Resume,
-    Run,
     Seek,
     StopProcess,
+    Suspect,
     Take,
 )
-from packhorse.processor.partition.state import (
-    Limits,
-    PartitionState,
-)
-from packhorse.processor.record import Record
+from packhorse.processor.partition.state import Limits, PartitionState
+from packhorse.processor.record import Record, Stream
 from packhorse.processor.watching.board import sample_of
 from packhorse.processor.watching.stall import PartitionSample
 
 Positions = dict[Place, tuple[int, int | None]]
 Holding = Callable[[Place], bool]
 """Says whether a person's pause holds a partition."""
+CAREFUL = 30
+"""Chunks of a partition, after one with a failed member, whose members get savepoints from the start."""
 
 
 class Fetcher(Protocol):
@@ -79,13 +80,28 @@ class Fetcher(Protocol):
         """Send a commit; how it ended is reported later."""
 
 
+class Works(Protocol):
+    """The lanes and the marker; neither call blocks."""
+
+    def submit(self, job: Job) -> None:
+        """Take *job*; it is reported once."""
+
+    def mark(self, move: Move) -> None:
+        """Move a watermark; how that ended is reported."""
+
+
 @dataclass(slots=True)
 class _Slot:
     state: PartitionState
-    buffer: Buffer = field(default_factory=Buffer)
+    stream: Stream | None = None
+    topic_age: int = 0
+    queue: Queue = field(default_factory=Queue)
     fence: Fence = field(default_factory=Fence)
-    topic_id: UUID | None = None
-    tried_below: int = 0
+    suspects: Suspects = field(default_factory=Suspects)
+    flights: dict[int, Sequence[Waiting]] = field(default_factory=dict)
+    tried: set[int] = field(default_factory=set)
+    careful: int = 0
+    dry: bool = False
     arriving: Sequence[Record] = ()
     seek: int | None = None
 
@@ -96,47 +112,66 @@ class Desk:
 
     Attributes:
         stop: Why the process must stop, once something says so.
+        shut: Gates that are shut: handlers whose messages wait.
     """
 
     def __init__(
         self,
         *,
         fetcher: Fetcher,
-        submit: Callable[[Job], None],
+        works: Works,
+        lanes: int,
+        streams: Callable[[Place], Stream],
+        sort: Callable[[Record, Stream], Waiting],
         limits: Limits,
         clock: Clock,
         chance: Chance,
         alarm: Callable[[Place, Alarm], None],
     ) -> None:
         self._fetcher = fetcher
-        self._submit = submit
+        self._works = works
+        self._lanes = lanes
+        self._streams = streams
+        self._sort = sort
         self._limits = limits
         self._clock = clock
         self._chance = chance
         self._alarm = alarm
         self._slots: dict[Place, _Slot] = {}
-        self._generation = 0
+        self._numbers = 0
+        self._out: set[int] = set()
+        self._turn = 0
         self._holding: Holding = lambda place: False  # noqa: ARG005 its name says what it is
         self.stop: str | None = None
+        self.shut: set[str] = set()
 
     def __contains__(self, place: Place) -> bool:
         return place in self._slots
 
     @property
     def busy(self) -> list[Place]:
-        """Return the partitions that a lane works on."""
+        """Return the partitions that a lane or the marker works for."""
         return [place for place, slot in self._slots.items() if slot.state.busy]
+
+    @property
+    def idle(self) -> int:
+        """Return how many lanes have nothing to do."""
+        return self._lanes - len(self._out)
 
     @property
     def states(self) -> Mapping[Place, PartitionState]:
         """Return the states, for looking."""
         return {place: slot.state for place, slot in self._slots.items()}
 
+    @property
+    def queues(self) -> Mapping[Place, Queue]:
+        """Return the queues, for looking."""
+        return {place: slot.queue for place, slot in self._slots.items()}
+
     def assigned(self, places: Iterable[Place]) -> None:
         """Take partitions over, each in an ownership of its own."""
         for place in places:
-            self._generation += 1
-            self._slots[place] = _Slot(PartitionState(generation=self._generation))
+            self._slots[place] = _Slot(PartitionState(generation=self._number()))
             self._handle(place, Assigned())
             self._hold(place)
 
@@ -146,24 +181,23 @@ class Desk:
         if slot is None or not records:
             return
         slot.arriving = records
-        arrived = Fetched(
-            first=records[0].offset,
-            last=records[-1].offset,
-            count=len(records),
-            size=bytes_of(records),
-        )
-        self._handle(place, arrived)
+        self._handle(place, Fetched(first=records[0].offset, last=records[-1].offset))
         slot.arriving = ()
 
     def reported(self, report: Report) -> None:
-        """Take what a lane reports; of an earlier ownership it counts for nothing."""
+        """Take what a lane or the marker reports; of an earlier ownership it counts for nothing."""
+        if report.number is not None:
+            self._out.discard(report.number)
         slot = self._slots.get(report.place)
         if isinstance(report.event, LaneBroke):
             self.stop = self.stop or report.event.error
         if slot is None or slot.state.generation != report.generation:
             return
         if isinstance(report.event, Opened):
-            slot.topic_id = report.event.topic_id
+            self._opened(report.place, slot, report.event)
+        if isinstance(report.event, ChunkEnded):
+            assert report.number is not None
+            report = replace(report, event=self._landed(slot, report.number, report.event))
         self._handle(report.place, report.event)
 
     def committed(self, place: Place, position: int) -> None:
@@ -196,14 +230,24 @@ class Desk:
 
     def samples(self) -> list[PartitionSample]:
         """Return how the partitions stand, for whoever watches."""
-        return [sample_of(place, slot.state) for place, slot in self._slots.items()]
+        return [sample_of(place, slot.state, slot.queue.load) for place, slot in self._slots.items()]
 
     def tick(self) -> None:
         """Let time pass."""
+        now = self._clock.monotonic()
         for place, slot in list(self._slots.items()):
             if slot.seek is not None:
                 self._seek(place, slot, slot.seek)
+            if slot.queue.wake(now):
+                slot.dry = False
             self._handle(place, Tick())
+
+    def dispatch(self) -> None:
+        """Hand chunks to the lanes that have nothing to do, one partition after another."""
+        while self.idle > 0:
+            spare = self.idle > 1 or self._lanes == 1
+            if not (self._next_chunk(slow=spare) or (not spare and self._next_chunk(slow=True))):
+                return
 
     def drain(self, places: Iterable[Place]) -> None:
         """Begin nothing more in *places*; what runs may end."""
@@ -222,7 +266,9 @@ class Desk:
         for place in places:
             slot = self._slots.get(place)
             state = None if slot is None else slot.state
-            if state is not None and state.position is not None and state.position != state.committed:
+            if state is None or state.position is None or state.reopen:
+                continue
+            if state.position != state.committed:
                 found[place] = state.position, state.leader_epoch
         return found
 
@@ -232,41 +278,141 @@ class Desk:
             slot = self._slots.pop(place, None)
             if slot is not None:
                 slot.fence.up = True
-                slot.state, _ = self._decide(slot.state, Lost())
+                slot.state, _ = self._decide(slot, Lost())
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def _next_chunk(self, *, slow: bool) -> bool:
+        places = list(self._slots)
+        for step in range(len(places)):
+            place = places[(self._turn + step) % len(places)]
+            slot = self._slots[place]
+            if slot.dry or not slot.state.may_run:
+                continue
+            chunk = slot.queue.take(slot.state.limit, lonely=slot.suspects, shut=self.shut, slow=slow)
+            if chunk:
+                self._turn = (self._turn + step + 1) % len(places)
+                self._submit(place, slot, chunk)
+                return True
+            slot.dry = slow
+        return False
+
+    def _submit(self, place: Place, slot: _Slot, chunk: Sequence[Waiting]) -> None:
+        state, first = slot.state, chunk[0].delivery.record.offset
+        assert slot.stream is not None
+        assert state.position is not None
+        suspect = slot.suspects.get(first) if len(chunk) == 1 else None
+        again = [one.delivery.record.offset for one in chunk] if slot.tried else []
+        job = ChunkJob(
+            place=place,
+            generation=state.generation,
+            number=self._number(),
+            fence=slot.fence,
+            chunk=chunk,
+            stream=slot.stream,
+            position=state.position,
+            leader_epoch=state.leader_epoch,
+            topic_age=slot.topic_age,
+            charged=slot.suspects.charge(first, self._limits) if suspect else None,
+            contended=suspect is not None and suspect.contended >= self._limits.uncharged,
+            marked=suspect is not None and suspect.crashed,
+            careful=slot.careful > 0,
+            tried=frozenset(slot.tried.intersection(again)),
+        )
+        slot.state = replace(state, running=state.running + 1)
+        slot.careful = max(0, slot.careful - 1)
+        slot.flights[job.number] = chunk
+        self._out.add(job.number)
+        self._works.submit(job)
+
+    def _opened(self, place: Place, slot: _Slot, event: Opened) -> None:
+        slot.stream = replace(self._streams(place), topic_id=event.topic_id)
+        slot.topic_age = event.topic_age
+        for offset in event.unfinished:
+            slot.suspects.of(offset).crashed = True
+
+    def _landed(self, slot: _Slot, number: int, event: ChunkEnded) -> ChunkEnded:
+        """Take the chunk back into the queue; return the event with what waits alone."""
+        chunk = slot.flights.pop(number)
+        slot.dry = False
+        if event.failed:
+            slot.careful = CAREFUL
+        if event.alone and event.ended is Ended.CONTENTION:
+            event = self._contended(slot, event)
+        slot.queue.settle(chunk, event.left, event.held, self._clock.monotonic())
+        slot.queue.learn(event.slow, event.quick)
+        if slot.suspects:
+            slot.suspects.clear_below(slot.queue.load.end)
+        slot.tried.update(event.tried)
+        if slot.tried:
+            gone = {one.delivery.record.offset for one in chunk} - set(event.left)
+            slot.tried -= gone
+        return event
+
+    def _contended(self, slot: _Slot, event: ChunkEnded) -> ChunkEnded:
+        """Let the one member wait alone, longer each time; its key waits with it and nobody else does."""
+        suspect = slot.suspects.of(event.left[0])
+        suspect.contended += 1
+        wait = delay_after(suspect.contended, self._limits.backoff, jitter=self._chance.fraction())
+        return replace(event, held={event.left[0]: wait}, ended=Ended.WELL)
 
     def _handle(self, place: Place, event: Event) -> None:
         slot = self._slots.get(place)
         if slot is None:
             return
-        if isinstance(event, BatchEnded):
-            slot.tried_below = max(slot.tried_below, event.tried)
-        slot.state, commands = self._decide(slot.state, event)
+        slot.state, commands = self._decide(slot, event)
         for command in commands:
             self._do(place, slot, command)
+        if any(isinstance(one, Take | Forget) for one in commands):
+            self._handle(place, Tick())
 
-    def _decide(self, state: PartitionState, event: Event) -> tuple[PartitionState, tuple[Command, ...]]:
-        return decide(state, event, self._limits, now=self._clock.monotonic(), jitter=self._chance.fraction())
+    def _decide(self, slot: _Slot, event: Event) -> tuple[PartitionState, tuple[Command, ...]]:
+        return decide(
+            slot.state,
+            event,
+            slot.queue.load,
+            self._limits,
+            now=self._clock.monotonic(),
+            jitter=self._chance.fraction(),
+        )
 
     def _do(self, place: Place, slot: _Slot, command: Command) -> None:
         match command:
             case Open():
                 slot.seek = None
-                self._submit(OpenJob(place=place, generation=slot.state.generation, fence=slot.fence))
-            case Run():
-                self._submit(self._batch_job(place, slot, command))
+                generation, number = slot.state.generation, self._number()
+                self._works.submit(
+                    OpenJob(place=place, generation=generation, number=number, fence=slot.fence)
+                )
+            case Mark(old=old, new=new, leader_epoch=epoch):
+                self._mark(place, slot, old, new, epoch)
             case Take():
-                slot.buffer.extend(slot.arriving)
-            case DropBelow(offset=offset):
-                slot.buffer.drop_below(offset)
-            case Forget():
-                slot.buffer.clear()
-                slot.tried_below = 0
+                assert slot.stream is not None
+                stream, sort = slot.stream, self._sort
+                slot.queue.extend(sort(record, stream) for record in slot.arriving)
+                slot.dry = False
+            case Forget(offset=offset):
+                slot.queue.clear(offset)
+                slot.flights.clear()
+                slot.tried.clear()
+            case Suspect(offset=offset):
+                slot.suspects.of(offset).lost += 1
             case Alarm():
                 self._alarm(place, command)
             case StopProcess(error=error):
                 self.stop = self.stop or error
             case _:
                 self._fetch(place, slot, command)
+
+    def _mark(self, place: Place, slot: _Slot, old: int, new: int, epoch: int | None) -> None:
+        assert slot.stream is not None
+        generation = slot.state.generation
+        move = Move(
+            place=place, generation=generation, stream=slot.stream, old=old, new=new, leader_epoch=epoch
+        )
+        self._works.mark(move)
 
     def _fetch(self, place: Place, slot: _Slot, command: Command) -> None:
         topic, partition = place
@@ -284,18 +430,3 @@ class Desk:
 
     def _seek(self, place: Place, slot: _Slot, offset: int) -> None:
         slot.seek = None if self._fetcher.seek(*place, offset) else offset
-
-    def _batch_job(self, place: Place, slot: _Slot, run: Run) -> BatchJob:
-        assert slot.topic_id is not None
-        return BatchJob(
-            place=place,
-            generation=slot.state.generation,
-            fence=slot.fence,
-            records=slot.buffer.first(run.limit, alone=run.alone),
-            topic_id=slot.topic_id,
-            position=run.position,
-            leader_epoch=run.leader_epoch,
-            charged=run.charged,
-            contended=run.contended,
-            tried_below=slot.tried_below,
-        )

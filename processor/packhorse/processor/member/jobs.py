@@ -1,13 +1,13 @@
 """What the loop gives to lanes, and what comes back."""
 
-from dataclasses import dataclass
-from uuid import UUID
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from packhorse.processor.member.fence import Fence
-from packhorse.processor.partition.events import (
-    Event,
-)
-from packhorse.processor.record import Record
+from packhorse.processor.member.queue import Waiting
+from packhorse.processor.outcomes import Reason
+from packhorse.processor.partition.events import Event
+from packhorse.processor.record import Stream
 
 Place = tuple[str, int]
 
@@ -20,12 +20,14 @@ class Job:
     Attributes:
         place: Topic and partition.
         generation: The ownership that it belongs to.
+        number: Its own.
         fence: Goes up when the job counts for nothing any more.
     """
 
     place: Place
     generation: int
-    fence: Fence
+    number: int
+    fence: Fence = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,22 +36,49 @@ class OpenJob(Job):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchJob(Job):
-    """Deal with *records*; the rest is as in `Work`."""
+class ChunkJob(Job):
+    """
+    Deal with *chunk*.
 
-    records: list[Record]
-    topic_id: UUID
+    Attributes:
+        position, leader_epoch: The watermark as it was last known.
+        topic_age: How many other topics of that name the group has known.
+        charged: Why its one member is charged a failed attempt instead of being run.
+        contended: Its one member may not end in contention once more: then it is charged.
+        marked: Its one member may have killed a process: its start is put on record.
+        careful: A member failed of late: they get savepoints from the start.
+        tried: Offsets that were handed over before in this ownership.
+    """
+
+    chunk: Sequence[Waiting]
+    stream: Stream
     position: int
     leader_epoch: int | None
-    charged: int | None
-    contended: bool
-    tried_below: int
+    topic_age: int = 0
+    charged: Reason | None = None
+    contended: bool = False
+    marked: bool = False
+    careful: bool = False
+    tried: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of a job."""
+    """What became of a job; *number* is None for what no lane did."""
 
     place: Place
     generation: int
     event: Event
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One partition's watermark to be moved by compare-and-set."""
+
+    place: Place
+    generation: int
+    stream: Stream
+    old: int
+    new: int
+    leader_epoch: int | None

@@ -17,6 +17,7 @@ from packhorse.core.telemetry import Metric, Telemetry
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
 from packhorse.processor.member.desk import Desk, Holding, Positions
 from packhorse.processor.member.jobs import Place
+from packhorse.processor.member.queue import Waiting
 from packhorse.processor.partition.orders import (
     Alarm,
 )
@@ -24,6 +25,7 @@ from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
 )
+from packhorse.processor.record import Record, Stream
 from packhorse.processor.running.lanes import Lanes
 from packhorse.processor.watching.board import Board
 
@@ -37,6 +39,8 @@ TROUBLE_EVERY = 10.0
 """Seconds between two log lines about the same trouble with the broker."""
 COMMIT_WAIT = 3.0
 """Seconds that the last commit of a partition may take; without it the next owner finds duplicates by the watermark."""
+MARK_WAIT = 1.0
+"""Seconds that a watermark may take to move behind what has ended, once the time for what runs is over."""
 LEAVE_WAIT = 6.0
 """Seconds that leaving the group may take; the client itself waits for minutes for a commit that is on its way."""
 
@@ -81,6 +85,8 @@ class Loop:
         telemetry: Telemetry,
         log: Log,
         group: str,
+        streams: Callable[[Place], Stream],
+        sort: Callable[[Record, Stream], Waiting],
         board: Board | None = None,
     ) -> None:
         self._board = board or Board(clock)
@@ -97,7 +103,10 @@ class Loop:
         self._consumer = consume(self)
         self._desk = Desk(
             fetcher=self._consumer,
-            submit=lanes.submit,
+            works=lanes,
+            lanes=lanes.count,
+            streams=streams,
+            sort=sort,
             limits=limits,
             clock=clock,
             chance=chance,
@@ -165,9 +174,10 @@ class Loop:
         if (holding := self._holding) is not None:
             self._holding = None
             self._desk.pauses(holding)
-        busy = bool(self._desk.busy)
-        self._take_reports(BUSY_WAIT if busy else 0.0)
-        polled = self._consumer.poll(0.0 if busy else IDLE_WAIT, MOST_RECORDS)
+        full = self._desk.idle <= 0
+        self._take_reports(BUSY_WAIT if full else 0.0)
+        wait = 0.0 if full else BUSY_WAIT if self._desk.busy else IDLE_WAIT
+        polled = self._consumer.poll(wait, MOST_RECORDS)
         for place, records in polled.records.items():
             self._desk.fetched(place, records)
         for trouble in polled.troubles:
@@ -177,13 +187,15 @@ class Loop:
             self._void = False
             self._desk.voided()
         self._desk.tick()
+        self._desk.dispatch()
 
     def _take_reports(self, wait: float) -> None:
-        """Take all reports that are there; wait up to *wait* seconds for the first."""
+        """Take all reports that are there, and give the lanes that have ended something to do; wait up to *wait* s for the first."""
         try:
             report = self._lanes.reports.get(timeout=wait) if wait else self._lanes.reports.get_nowait()
             while True:
                 self._desk.reported(report)
+                self._desk.dispatch()
                 report = self._lanes.reports.get_nowait()
         except Empty:
             return
@@ -252,11 +264,13 @@ class Loop:
 
     def _end_what_runs(self, places: Sequence[Place], wait: float) -> None:
         self._desk.drain(places)
-        deadline = self._clock.monotonic() + wait
+        deadline, given_up = self._clock.monotonic() + wait, False
         while mine := [place for place in self._desk.busy if place in places]:
             if self._clock.monotonic() >= deadline:
+                if given_up:
+                    break
                 self._give_up(mine)
-                break
+                deadline, given_up = self._clock.monotonic() + MARK_WAIT, True
             self._take_reports(BUSY_WAIT)
             self._board.turned(self._desk.samples)
 

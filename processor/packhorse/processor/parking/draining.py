@@ -26,7 +26,7 @@ from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable
 from packhorse.processor.app import Handler
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.followers import MOST_CONTENTIONS, Followers
-from packhorse.processor.running.endings import Contention, GivenUp, Stopped
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
 from packhorse.processor.running.work import (
     Claim,
     Claimed,
@@ -147,7 +147,7 @@ def drain(
     state = _State(key=key)
     try:
         return (yield from _rounds(state, followers, mine, most))
-    except (BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp):
+    except (BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp, Down):
         yield RollBack()
         if state.held is not None:
             yield LeaveKey(state.held)

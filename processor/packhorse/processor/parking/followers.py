@@ -14,7 +14,7 @@ from packhorse.core.errors import DatabaseUnavailable, MessageFault
 from packhorse.processor.app import Handler, Processor
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.record import Delivery, digest_of, time_of_header
-from packhorse.processor.running.endings import Contention, GivenUp, Stopped
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
 from packhorse.processor.running.judging import after_run, faulty, without_handler
 from packhorse.processor.running.work import (
     Begin,
@@ -177,6 +177,8 @@ class Followers:
                 return after_run(member, charged, jitter=self.jitter())
             case Failure.CONNECTION:
                 raise DatabaseUnavailable(ran.error)
+            case Failure.DOWN:
+                raise Down("" if member.handler is None else member.handler.name, ran.error)
             case Failure.STOP:
                 raise Stopped(ran.error)
             case Failure.GIVEN_UP:

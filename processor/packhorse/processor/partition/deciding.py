@@ -1,4 +1,4 @@
-"""Decide about one partition: a pure function from its state, an event, the time and a jitter to orders."""
+"""Decide about one partition: a pure function from its state, an event, what its queue holds, time and jitter to orders."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any
 from packhorse.core.backoff import delay_after
 from packhorse.processor.partition.events import (
     Assigned,
-    BatchEnded,
+    ChunkEnded,
     CommitFailed,
     CommitRefused,
     Committed,
@@ -18,42 +18,41 @@ from packhorse.processor.partition.events import (
     Held,
     LaneBroke,
     Lost,
+    Marked,
+    MarkFailed,
+    MarkRefused,
     Opened,
     OpenFailed,
     Revoking,
     Tick,
     Voided,
 )
-from packhorse.processor.partition.ordering import carry_on
+from packhorse.processor.partition.ordering import carry_on, next_mark
 from packhorse.processor.partition.orders import (
     Alarm,
     Attach,
     Command,
-    DropBelow,
     Forget,
     Open,
     Resume,
     Seek,
     StopProcess,
+    Suspect,
     Take,
 )
-from packhorse.processor.partition.state import (
-    Limits,
-    PartitionState,
-    Phase,
-)
+from packhorse.processor.partition.state import Limits, Load, PartitionState, Phase
 
 Decision = tuple[PartitionState, tuple[Command, ...]]
 
 _DEAF = frozenset({Phase.OPENING, Phase.REFUSED, Phase.DRAINING})
 _TIMED = frozenset({Phase.WAITING, Phase.AWAY, Phase.REFUSED})
-_ENDING = frozenset({Phase.DRAINING, Phase.CLOSED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """What a decision is made with besides state and event; *jitter* is drawn from [0, 1)."""
 
+    load: Load
     limits: Limits
     now: float
     jitter: float
@@ -63,94 +62,107 @@ class Moment:
         return delay_after(failure, self.limits.backoff, jitter=self.jitter)
 
 
-def decide(state: PartitionState, event: Event, limits: Limits, *, now: float, jitter: float) -> Decision:
+def decide(
+    state: PartitionState, event: Event, load: Load, limits: Limits, *, now: float, jitter: float
+) -> Decision:
     """
-    Return the state after *event* and what to do, in order.
+    Return the state after *event* and what to do, in order; *load* is what the queue holds after the event.
 
-    Held at each step: one job at a time is with a lane; a commit never passes the watermark; records are taken in
-    offset order, and a jump right after the fetch position was set is believed only when it shows twice.
+    Held at each step: the watermark is moved to what is dealt with without a gap and no further; a commit never passes
+    the watermark; the watermark is read again only when no chunk runs; records are taken in offset order, and a jump right
+    after the fetch position was set is believed only when it shows twice.
     """
     if state.phase is Phase.CLOSED:
         return state, ()
-    moment = Moment(limits=limits, now=now, jitter=jitter)
+    moment = Moment(load=load, limits=limits, now=now, jitter=jitter)
     after, commands = _REACTIONS[type(event)](state, event, moment)
-    if after.phase in _ENDING:
+    if after.phase is Phase.CLOSED or any(isinstance(one, Take | Forget) for one in commands):
         return after, commands
-    after, more = carry_on(after, limits, now=now)
+    if after.phase is Phase.DRAINING:
+        after, more = next_mark(after, load, limits, now=now, last=True)
+    else:
+        after, more = carry_on(after, load, limits, now=now)
     return after, (*commands, *more)
 
 
 def _assigned(state: PartitionState, event: Assigned, at: Moment) -> Decision:
     del event
-    return replace(state, busy=True, limit=at.limits.batch), (Open(),)
+    return replace(state, opening=True, limit=at.limits.batch), (Open(),)
 
 
 def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
     """Read from where the database says; when that is what was remembered, what is read ahead is still good."""
     if state.phase is Phase.DRAINING:
-        return replace(state, busy=False), ()
+        return replace(state, opening=False), ()
     opened = replace(
         state,
-        busy=False,
+        opening=False,
         phase=Phase.READING,
         position=event.position,
         leader_epoch=event.leader_epoch,
+        start=event.start,
         reopen=False,
         trouble="",
         committed=event.committed,
         committing=None,
         suspect=None,
-        suspicion=_still_ahead(_suspicion(state, at), event.start),
     )
-    good = event.position == state.position and event.start <= state.handled and not state.stopped
-    if state.attached and good:
-        return opened, ()
+    suspected = _suspected(state, at)
+    good = event.position == state.position == at.load.end and event.start <= event.position
+    if state.attached and good and at.load.tracked == at.load.pending and not state.stopped:
+        return opened, suspected
     moved = replace(
         opened,
-        handled=event.start,
         expected=event.start,
         attached=True,
         unproved=True,
         stopped=False,
         doubt=None,
-        buffered=0,
-        buffered_bytes=0,
         paused=False,
     )
+    forget = Forget(offset=event.start)
     if not state.attached:
-        return moved, (Forget(), Attach(offset=event.start))
+        return moved, (*suspected, forget, Attach(offset=event.start))
     resume = (Resume(),) if state.paused else ()
-    return moved, (Forget(), *resume, Seek(offset=event.start))
+    return moved, (*suspected, forget, *resume, Seek(offset=event.start))
 
 
-def _suspicion(state: PartitionState, at: Moment) -> tuple[int, int] | None:
-    """Count one more for the suspect when the database was well again at once; a real outage counts nothing."""
-    if state.suspect is None:
-        return state.suspicion
-    offset, since = state.suspect
-    if at.now - since > at.limits.quick:
-        return state.suspicion
-    before = state.suspicion[1] if state.suspicion is not None and state.suspicion[0] == offset else 0
-    return offset, before + 1
+def _suspected(state: PartitionState, at: Moment) -> tuple[Command, ...]:
+    """Suspect the one that ran when the database was well again at once; a real outage is nobody's fault."""
+    if state.suspect is None or at.now - state.suspect[1] > at.limits.quick:
+        return ()
+    return (Suspect(offset=state.suspect[0]),)
 
 
 def _open_failed(state: PartitionState, event: OpenFailed, at: Moment) -> Decision:
-    state = replace(state, busy=False)
+    state = replace(state, opening=False)
     if state.phase is Phase.DRAINING:
         return state, ()
     if event.refused:
         wait = at.limits.ask_again
-        refused = replace(state, phase=Phase.REFUSED, due=at.now + wait, reopen=True, trouble=event.text)
+        refused = replace(
+            state, phase=Phase.REFUSED, due=at.now + wait, reopen=True, trouble=f"refused: {event.text}"
+        )
         return refused, (Alarm(what="refused", text=event.text, wait=wait),)
     return _away(state, event.away, at, reopen=True, text=event.text)
 
 
 def _away(state: PartitionState, what: str, at: Moment, *, reopen: bool, text: str) -> Decision:
+    """Wait, longer each time; chunks that meet the same trouble at once count as one."""
+    reopen = reopen or state.reopen
+    if state.phase is Phase.AWAY:
+        return replace(state, reopen=reopen), ()
     failures = state.failures + 1
     wait = at.wait(failures)
-    reopen = reopen or state.reopen
-    away = replace(state, phase=Phase.AWAY, failures=failures, due=at.now + wait, reopen=reopen, trouble=text)
-    return away, (Alarm(what=what, text=text, wait=wait),)
+    waiting = replace(
+        state,
+        phase=Phase.AWAY,
+        failures=failures,
+        due=at.now + wait,
+        reopen=reopen,
+        trouble=f"{what}: {text}",
+    )
+    return waiting, (Alarm(what=what, text=text, wait=wait),)
 
 
 def _fetched(state: PartitionState, event: Fetched, at: Moment) -> Decision:
@@ -160,71 +172,67 @@ def _fetched(state: PartitionState, event: Fetched, at: Moment) -> Decision:
     jumped = event.first > state.expected and state.unproved and state.doubt != event.first
     if event.first < state.expected or jumped:
         return replace(state, doubt=event.first, unproved=True), (Seek(offset=state.expected),)
-    taken = replace(
-        state,
-        expected=event.last + 1,
-        unproved=False,
-        doubt=None,
-        buffered=state.buffered + event.count,
-        buffered_bytes=state.buffered_bytes + event.size,
-    )
-    return taken, (Take(),)
+    return replace(state, expected=event.last + 1, unproved=False, doubt=None), (Take(),)
 
 
-def _batch_ended(state: PartitionState, event: BatchEnded, at: Moment) -> Decision:
-    moved = event.handled > state.handled
-    state = replace(
-        state,
-        busy=False,
-        position=event.position,
-        leader_epoch=event.leader_epoch,
-        handled=max(state.handled, event.handled),
-        failures=0 if moved else state.failures,
-        losses=0 if moved else state.losses,
-        suspicion=_still_ahead(state.suspicion, max(event.handled, event.tried)),
-        buffered=state.buffered - event.records,
-        buffered_bytes=state.buffered_bytes - event.size,
-        limit=min(at.limits.batch, state.limit * 2) if moved else state.limit,
-    )
-    drop = (DropBelow(offset=event.handled),) if event.records else ()
+def _chunk_ended(state: PartitionState, event: ChunkEnded, at: Moment) -> Decision:
+    state = replace(state, running=state.running - 1, failures=0 if event.done else state.failures)
+    if event.done and event.ended is not Ended.CONTENTION:
+        state = replace(state, limit=min(at.limits.batch, state.limit * 2))
     if state.phase is Phase.DRAINING and event.ended is not Ended.STOPPED:
-        return state, drop
-    after, commands = _ended(state, event, at)
-    return after, (*drop, *commands)
-
-
-def _still_ahead(suspicion: tuple[int, int] | None, handled: int) -> tuple[int, int] | None:
-    return suspicion if suspicion is not None and suspicion[0] >= handled else None
-
-
-def _ended(state: PartitionState, event: BatchEnded, at: Moment) -> Decision:
+        return state, ()
     match event.ended:
         case Ended.WELL | Ended.GIVEN_UP:
             return state, ()
         case Ended.NOT_DUE:
-            return replace(state, phase=Phase.WAITING, due=at.now + event.wait), ()
+            return _not_due(state, event, at)
         case Ended.CONTENTION:
-            return _contention(state, event, at)
+            return replace(state, limit=max(1, state.limit // 2)), ()
         case Ended.AWAY:
             database = event.away == "database"
-            suspect = None if event.suspect is None or not database else (event.suspect, at.now)
-            return _away(replace(state, suspect=suspect), event.away, at, reopen=database, text=event.error)
+            if event.suspect is not None and database:
+                state = replace(state, suspect=(event.suspect, at.now))
+            return _away(state, event.away, at, reopen=database, text=event.error)
         case Ended.VOID:
             return _void(state, now=at.now)
         case Ended.STOPPED:
             return replace(state, phase=Phase.CLOSED), (StopProcess(error=event.error),)
 
 
-def _contention(state: PartitionState, event: BatchEnded, at: Moment) -> Decision:
-    if not event.alone:
-        return replace(state, limit=max(1, state.limit // 2), losses=0), ()
-    losses = state.losses + 1
-    return replace(state, limit=1, losses=losses, phase=Phase.WAITING, due=at.now + at.wait(losses)), ()
+def _not_due(state: PartitionState, event: ChunkEnded, at: Moment) -> Decision:
+    due = at.now + event.wait
+    if state.phase is Phase.READING:
+        return replace(state, phase=Phase.WAITING, due=due), ()
+    if state.phase is Phase.WAITING:
+        return replace(state, due=min(due, state.due)), ()
+    return state, ()
 
 
 def _lane_broke(state: PartitionState, event: LaneBroke, at: Moment) -> Decision:
     del at
-    return replace(state, busy=False, phase=Phase.CLOSED), (StopProcess(error=event.error),)
+    return replace(state, running=0, opening=False, phase=Phase.CLOSED), (StopProcess(error=event.error),)
+
+
+def _marked(state: PartitionState, event: Marked, at: Moment) -> Decision:
+    del at
+    return replace(state, marking=None, position=event.position, leader_epoch=event.leader_epoch), ()
+
+
+def _mark_refused(state: PartitionState, event: MarkRefused, at: Moment) -> Decision:
+    del event
+    state = replace(state, marking=None)
+    if state.phase is Phase.DRAINING:
+        return replace(state, reopen=True), ()
+    return _void(state, now=at.now)
+
+
+def _mark_failed(state: PartitionState, event: MarkFailed, at: Moment) -> Decision:
+    state = replace(state, marking=None)
+    if state.phase is Phase.DRAINING:
+        return replace(state, reopen=True), ()
+    if state.phase in _DEAF:
+        return state, ()
+    return _away(state, "database", at, reopen=True, text=event.text)
 
 
 def _voided(state: PartitionState, event: Voided, at: Moment) -> Decision:
@@ -280,11 +288,13 @@ def _commit_refused(state: PartitionState, event: CommitRefused, at: Moment) -> 
 
 def _tick(state: PartitionState, event: Tick, at: Moment) -> Decision:
     del event
-    if state.phase not in _TIMED or at.now < state.due or state.busy:
+    if state.phase not in _TIMED or at.now < state.due:
         return state, ()
-    if state.reopen:
-        return replace(state, phase=Phase.OPENING, busy=True), (Open(),)
-    return replace(state, phase=Phase.READING, trouble=""), ()
+    if not state.reopen:
+        return replace(state, phase=Phase.READING, trouble=""), ()
+    if state.busy:
+        return state, ()
+    return replace(state, phase=Phase.OPENING, opening=True), (Open(),)
 
 
 _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
@@ -292,8 +302,11 @@ _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
     Opened: _opened,
     OpenFailed: _open_failed,
     Fetched: _fetched,
-    BatchEnded: _batch_ended,
+    ChunkEnded: _chunk_ended,
     LaneBroke: _lane_broke,
+    Marked: _marked,
+    MarkRefused: _mark_refused,
+    MarkFailed: _mark_failed,
     Voided: _voided,
     FetchStopped: _fetch_stopped,
     Held: _held,
@@ -304,3 +317,4 @@ _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
     CommitRefused: _commit_refused,
     Tick: _tick,
 }
+"""What can happen to an assigned partition."""

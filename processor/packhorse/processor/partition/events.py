@@ -1,6 +1,7 @@
 """What can happen to an assigned partition."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
@@ -21,6 +22,8 @@ class Opened:
         leader_epoch: Leader epoch stored with it.
         committed: What the coordinator holds.
         topic_id: Kafka's id of the topic.
+        topic_age: How many other topics of that name the group has known.
+        unfinished: Offsets that another process had in hand and may have died of.
     """
 
     start: int
@@ -28,6 +31,8 @@ class Opened:
     leader_epoch: int | None
     committed: int | None
     topic_id: UUID
+    topic_age: int = 0
+    unfinished: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +53,14 @@ class OpenFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Records arrived, in offset order: the first and last offset, how many, and their bytes."""
+    """Records arrived, in offset order: the first and last offset."""
 
     first: int
     last: int
-    count: int
-    size: int
 
 
 class Ended(StrEnum):
-    """How a batch ended."""
+    """How a chunk ended."""
 
     WELL = "well"
     NOT_DUE = "not-due"
@@ -69,35 +72,42 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchEnded:
+class ChunkEnded:
     """
-    A lane is through with a batch.
+    A lane is through with a chunk.
 
     Attributes:
         ended: How.
-        position: The watermark now.
-        leader_epoch: Leader epoch stored with it.
-        handled: Offset below which every record of the batch is dealt with.
-        records, size: How many those are, and their bytes.
-        tried: Offset below which every record was handed to the batch.
-        wait: Seconds until a retry is due (NOT_DUE).
-        alone: The batch had one member (CONTENTION).
-        away: What is away (AWAY): database, broker or registry.
+        done: How many of its records are dealt with, durably, copies confirmed.
+        left: Offsets that are not.
+        tried: Those of them for which a handler has run, or a result was found.
+        held: Those of *left* that wait alone, their key with them, and for how many seconds.
+        others: Those of *left* that a lane of the other kind (`def`, `async def`) goes on with.
+        wait: Seconds until a copy is due (NOT_DUE).
+        alone: The chunk had one member.
+        away: What is away (AWAY): database, broker, registry, or a handler's own dependency.
         suspect: Offset that was running when the connection ended.
+        slow: Hashes of keys whose handler took longer than a chunk may.
+        quick: Hashes of keys that ran alone and did not.
+        down: Gate of a handler which says that a system behind it is down.
         error: What happened (AWAY), or why the process must stop (STOPPED).
+        failed: A member failed: the next chunks are run with care.
     """
 
     ended: Ended
-    position: int
-    leader_epoch: int | None
-    handled: int
-    records: int
-    size: int
-    tried: int = 0
+    done: int = 0
+    left: tuple[int, ...] = ()
+    tried: frozenset[int] = frozenset()
+    held: Mapping[int, float] = field(default_factory=dict)
+    others: frozenset[int] = frozenset()
     wait: float = 0.0
     alone: bool = False
     away: str = ""
     suspect: int | None = None
+    slow: tuple[str, ...] = ()
+    quick: tuple[str, ...] = ()
+    failed: bool = False
+    down: str = ""
     error: str = ""
 
 
@@ -106,6 +116,26 @@ class LaneBroke:
     """A lane met an *error* that nobody foresaw; its job has no outcome."""
 
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """The watermark was moved to *position*, durably."""
+
+    position: int
+    leader_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkRefused:
+    """The watermark is not what we believed, or another server answers: what we remember counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkFailed:
+    """The database did not answer, as *text* says."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +196,11 @@ Event = (
     | Opened
     | OpenFailed
     | Fetched
-    | BatchEnded
+    | ChunkEnded
     | LaneBroke
+    | Marked
+    | MarkRefused
+    | MarkFailed
     | Voided
     | FetchStopped
     | Held

@@ -1,69 +1,59 @@
-"""What a partition's state asks for, whatever has just happened: the next batch, the fetch, the next commit."""
+"""What a partition's state asks for, whatever has just happened: the fetch, the watermark, the next commit."""
 
 from dataclasses import replace
 
-from packhorse.processor.partition.orders import (
-    Command,
-    Commit,
-    Pause,
-    Resume,
-    Run,
-)
-from packhorse.processor.partition.state import (
-    Limits,
-    PartitionState,
-    Phase,
-)
+from packhorse.processor.partition.orders import Command, Commit, Mark, Pause, Resume
+from packhorse.processor.partition.state import Limits, Load, PartitionState, Phase
 
 _LOW = 2
-"""Fetching resumes when the buffer is down to one part in so many of its limit."""
+"""Fetching resumes when the queue is down to one part in so many of its limit."""
+
+Ordered = tuple[PartitionState, tuple[Command, ...]]
 
 
-def carry_on(
-    state: PartitionState, limits: Limits, *, now: float
-) -> tuple[PartitionState, tuple[Command, ...]]:
+def carry_on(state: PartitionState, load: Load, limits: Limits, *, now: float) -> Ordered:
     """Return the state and the orders that follow from it alone; called again, it orders nothing more."""
-    state, run = _next_run(state, limits)
-    state, flow = _flow(state, limits)
+    state, flow = _flow(state, load, limits)
+    state, mark = next_mark(state, load, limits, now=now)
     state, commit = _next_commit(state, limits, now=now)
-    return state, (*run, *flow, *commit)
+    return state, (*flow, *mark, *commit)
 
 
-def _next_run(state: PartitionState, limits: Limits) -> tuple[PartitionState, tuple[Command, ...]]:
-    if state.phase is not Phase.READING or state.busy or state.held:
-        return state, ()
-    if state.buffered == 0 or state.position is None:
-        return state, ()
-    suspect, count = state.suspicion or (None, 0)
-    run = Run(
-        limit=state.limit,
-        position=state.position,
-        leader_epoch=state.leader_epoch,
-        alone=suspect,
-        charged=suspect if count >= limits.suspected else None,
-        contended=state.losses >= limits.uncharged,
-    )
-    return replace(state, busy=True), (run,)
-
-
-def _flow(state: PartitionState, limits: Limits) -> tuple[PartitionState, tuple[Command, ...]]:
+def _flow(state: PartitionState, load: Load, limits: Limits) -> Ordered:
     if not state.attached:
         return state, ()
-    full = state.held or state.buffered >= limits.buffered or state.buffered_bytes >= limits.buffered_bytes
-    if full and not state.paused:
+    wanted = _fills(load, limits, part=1) or state.held
+    if wanted and not state.paused:
         return replace(state, paused=True), (Pause(),)
-    low = state.buffered * _LOW <= limits.buffered and state.buffered_bytes * _LOW <= limits.buffered_bytes
-    if low and state.paused and not state.held:
+    if state.paused and not state.held and not _fills(load, limits, part=_LOW):
         return replace(state, paused=False), (Resume(),)
     return state, ()
 
 
-def _next_commit(
-    state: PartitionState, limits: Limits, *, now: float
-) -> tuple[PartitionState, tuple[Command, ...]]:
+def _fills(load: Load, limits: Limits, *, part: int) -> bool:
+    return (
+        load.pending * part >= limits.buffered
+        or load.size * part >= limits.buffered_bytes
+        or load.tracked * part >= limits.tracked
+    )
+
+
+def next_mark(
+    state: PartitionState, load: Load, limits: Limits, *, now: float, last: bool = False
+) -> Ordered:
+    """Return the order to move the watermark behind what is dealt with without a gap; *last*: without waiting."""
+    if state.position is None or load.end <= state.position or state.marking is not None or state.reopen:
+        return state, ()
+    if now < state.mark_at and not last:
+        return state, ()
+    moving = replace(state, marking=load.end, mark_at=now + limits.mark_every)
+    return moving, (Mark(old=state.position, new=load.end, leader_epoch=load.epoch),)
+
+
+def _next_commit(state: PartitionState, limits: Limits, *, now: float) -> Ordered:
     if state.position is None or state.position == state.committed or state.reopen:
         return state, ()
-    if state.committing is not None or now < state.commit_at:
+    if state.committing is not None or now < state.commit_at or state.phase is Phase.OPENING:
         return state, ()
     sent = replace(state, committing=state.position, commit_at=now + limits.commit_every)
     return sent, (Commit(position=state.position, leader_epoch=state.leader_epoch),)

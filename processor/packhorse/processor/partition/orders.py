@@ -34,39 +34,30 @@ class Resume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Take:
-    """Put the records that just arrived into the buffer."""
+    """Put the records that just arrived into the queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropBelow:
-    """Take the records below *offset* out of the buffer."""
+class Forget:
+    """Empty the queue: reading starts anew at *offset*."""
 
     offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forget:
-    """Empty the buffer."""
+class Suspect:
+    """Let the record at *offset* share no chunk from now on: its run ended with the connection."""
+
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """
-    Hand the first *limit* records of the buffer to a lane.
+class Mark:
+    """Move the watermark from *old* to *new*, by compare-and-set."""
 
-    Attributes:
-        position, leader_epoch: The watermark that the lane moves.
-        alone: Offset that no other record shares a batch with.
-        charged: Offset that is charged a failed attempt instead of being run.
-        contended: The batch has one member and may not end in contention once more: then it is charged.
-    """
-
-    limit: int
-    position: int
+    old: int
+    new: int
     leader_epoch: int | None
-    alone: int | None = None
-    charged: int | None = None
-    contended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,5 +85,5 @@ class StopProcess:
 
 
 Command = (
-    Open | Attach | Seek | Pause | Resume | Take | DropBelow | Forget | Run | Commit | Alarm | StopProcess
+    Open | Attach | Seek | Pause | Resume | Take | Forget | Suspect | Mark | Commit | Alarm | StopProcess
 )

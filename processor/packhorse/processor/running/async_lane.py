@@ -9,17 +9,17 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+from packhorse.processor.running.batching import AsyncBatchContext, answers
+from packhorse.processor.running.batching import Batch as Together
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.context import AsyncContext
 from packhorse.processor.member.fence import Fence
-from packhorse.processor.partition.events import (
-    BatchEnded,
-)
+from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.batch import Batch
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import (
@@ -27,14 +27,16 @@ from packhorse.processor.running.lanework import (
     ROLLBACK,
     SAVEPOINT,
     TO_SAVEPOINT,
+    Chunks,
     around,
     broken,
     copies_sent,
     decoded,
     ended_at,
     failed_at,
-    ids_of,
+    round_sent,
     steps_of,
+    together,
 )
 from packhorse.processor.running.resources import AsyncLent
 from packhorse.processor.running.work import (
@@ -47,10 +49,11 @@ from packhorse.processor.running.work import (
     Request,
     RollBack,
     RollBackToSavepoint,
+    RunBatch,
     RunHandler,
     Savepoint,
-    SendCopies,
     SendKept,
+    SendRound,
     Work,
     Write,
 )
@@ -102,6 +105,7 @@ class AsyncLane:
         self._sessions: AsyncSessions | None = None
         self._fence = Fence()
         self._work: Work | None = None
+        self._id = plant.chance.message_id(plant.clock.now())
         self._xid = ""
         self._task: asyncio.Future[None] | None = None
 
@@ -113,11 +117,14 @@ class AsyncLane:
             self._plant.reconnected()
         return known
 
-    def run(self, batch: Batch, work: Work, fence: Fence) -> BatchEnded:
+    def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended; blocks the calling thread alone."""
         self._work, self._fence = work, fence
         try:
-            return asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
+            ended = asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
+            if work.marked:
+                asyncio.run_coroutine_threadsafe(self._forget_start(work), self._loop.get()).result()
+            return ended
         finally:
             self._work = None
             self._plant.claims.forget(self)
@@ -132,6 +139,14 @@ class AsyncLane:
         """Close the connection; an open transaction is rolled back by the server."""
         if self._connection is not None:
             asyncio.run_coroutine_threadsafe(self._end(), self._loop.get()).result()
+
+    async def _forget_start(self, work: Work) -> None:
+        """Take back that the message was begun: this process has lived through it, however it ended."""
+        with suppress(PackhorseError):
+            await self._connect()
+            offsets = [delivery.record.offset for delivery in work.deliveries]
+            spot = work.stream.topic_id, work.partition
+            await postgres.arun(self._held(), self._plant.store.clear_starts(spot, offsets))
 
     async def _connect(self) -> None:
         found = self._connection
@@ -150,7 +165,7 @@ class AsyncLane:
         if connection is not None:
             await connection.end()
 
-    async def _drive(self, batch: Batch) -> BatchEnded:
+    async def _drive(self, batch: Chunks) -> ChunkEnded:
         try:
             request = next(batch)
             while True:
@@ -161,7 +176,7 @@ class AsyncLane:
                 else:
                     request = batch.send(answer)
         except StopIteration as done:
-            ended: BatchEnded = done.value
+            ended: ChunkEnded = done.value
             return ended
 
     async def _execute(self, request: Request) -> object:
@@ -174,23 +189,17 @@ class AsyncLane:
     async def _answer(self, request: Request) -> object:
         match request:
             case RunHandler(member):
-                return await self._run_handler(member)
+                return await self._run_one(member)
             case Decode():
                 return await asyncio.to_thread(decoded, request, self._plant)
-            case Begin():
-                self._xid = await postgres.abegin(self._held())
-            case Savepoint():
-                await postgres.acommand(self._held(), SAVEPOINT)
-            case RollBackToSavepoint():
-                await postgres.acommand(self._held(), TO_SAVEPOINT)
-            case RollBack():
-                await self._roll_back()
-            case CommitTransaction():
-                await self._commit()
-            case SendCopies(deliveries):
-                await self._send_copies(ids_of(deliveries))
+            case RunBatch(members):
+                return await self._run_batch(members)
+            case Begin() | Savepoint() | RollBackToSavepoint() | RollBack() | CommitTransaction():
+                await self._transact(request)
             case SendKept(ids):
-                await self._send_copies(ids)
+                await self._send_kept(ids)
+            case SendRound(deliveries):
+                await asyncio.to_thread(round_sent, deliveries, self._plant, self._here)
             case _:
                 return await self._store(request)
         return None
@@ -200,18 +209,45 @@ class AsyncLane:
             raise DatabaseUnavailable("the connection was lost")
         return self._connection
 
-    async def _store(self, request: Request) -> object:
+    async def _transact(
+        self, request: Begin | Savepoint | RollBackToSavepoint | RollBack | CommitTransaction
+    ) -> None:
+        match request:
+            case Begin(in_hand):
+                await self._begin(in_hand)
+            case Savepoint():
+                await postgres.acommand(self._held(), SAVEPOINT)
+            case RollBackToSavepoint():
+                await postgres.acommand(self._held(), TO_SAVEPOINT)
+            case RollBack():
+                await self._roll_back()
+            case CommitTransaction():
+                await self._commit()
+
+    @property
+    def _here(self) -> Work:
         assert self._work is not None
+        return self._work
+
+    async def _begin(self, in_hand: Sequence[int]) -> None:
+        plant, work, connection = self._plant, self._here, self._held()
+        if in_hand:
+            spot = work.stream.topic_id, work.partition
+            steps = plant.store.take_in_hand(
+                self._id, plant.member, spot, in_hand, alone=len(work.deliveries) == 1
+            )
+            await postgres.arun(connection, steps)
+        self._xid = await postgres.abegin(connection)
+
+    async def _store(self, request: Request) -> object:
         try:
-            answer = await postgres.arun(self._held(), steps_of(request, self._plant, self._work, self._xid))
+            answer = await postgres.arun(self._held(), steps_of(request, self._plant, self._here, self._xid))
         except postgres.UniqueViolation:
             if isinstance(request, Write):
                 return False
             raise
-        if not isinstance(request, Write) and answer is True:
-            self._plant.signal(Point.AFTER_WATERMARK)
         if isinstance(answer, Claimed) and answer.claim is not None:
-            self._plant.claims.enter(self, self._work.stream.source, answer.claim)
+            self._plant.claims.enter(self, self._here.stream.source, answer.claim)
         return answer
 
     async def _commit(self) -> None:
@@ -232,13 +268,19 @@ class AsyncLane:
         except PackhorseError:
             await self._end()
 
-    async def _send_copies(self, ids: Sequence[UUID]) -> None:
-        assert self._work is not None
-        store, source = self._plant.store, self._work.stream.source
+    async def _send_kept(self, ids: Sequence[UUID]) -> None:
+        store, source = self._plant.store, self._here.stream.source
         uncopied = await postgres.arun(self._held(), store.uncopied(source, ids))
         if uncopied:
             places = await asyncio.to_thread(copies_sent, uncopied, self._plant)
             await postgres.arun(self._held(), store.confirm_copies(source, places))
+
+    async def _run_one(self, member: Member) -> Ran:
+        """Run *member* by itself, also where its handler takes batches."""
+        if member.handler is None or member.handler.kind == "one":
+            return await self._run_handler(member)
+        answer = await self._run_batch([member])
+        return answer if isinstance(answer, Ran) else answer[0]
 
     async def _run_handler(self, member: Member) -> Ran:
         plant, connection = self._plant, self._held()
@@ -268,6 +310,40 @@ class AsyncLane:
                 await handler.function(context)
             else:
                 await handler.function(member.message, context)
+            await lent.settle()
+
+    async def _run_batch(self, members: list[Member]) -> list[Ran] | Ran:
+        plant, connection = self._plant, self._held()
+        batch: Together[Any] = Together(members, group=plant.app.group, log=plant.log)
+        lent = AsyncLent(connection, self._sessions_here, plant.outbox)
+        context = AsyncBatchContext(batch.answers, lent, log=plant.log)
+        plant.signal(Point.ATTEMPT)
+        began = plant.clock.monotonic()
+        task = self._task = asyncio.ensure_future(self._call_batch(members, batch, context, lent))
+        try:
+            await task
+            ran = ended_at(connection, members[0], touched=context.touched)
+        except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
+            ran = failed_at(connection, error, members[0], touched=True, fence=self._fence)
+        finally:
+            self._task = None
+            batch.close()
+            await lent.drop()
+        if ran is None:
+            return broken(await postgres.awas_committed(connection, self._xid))
+        if ran.failure is not None:
+            return ran._replace(took=plant.clock.monotonic() - began)
+        return answers(batch, members[0].handler, touched=context.touched)
+
+    async def _call_batch(
+        self, members: list[Member], batch: "Together[Any]", context: AsyncBatchContext, lent: AsyncLent
+    ) -> None:
+        handler = members[0].handler
+        assert handler is not None
+        with together(members, self._plant):
+            await handler.function(batch, context)
+            batch.close()
+            await context.settle()
             await lent.settle()
 
     def _sessions_here(self) -> "AsyncSessions":

@@ -1,18 +1,18 @@
 """
-One transaction of a batch: its members run one after another, and their results are committed together.
+One transaction of a chunk: its members run one after another, and their results are committed together.
 
 A failing member costs the others one more run: all is rolled back and run again with a savepoint before each member, the
-failing one's outcome decided.
+failing one's outcome decided. What comes after it of its key is not run: it goes behind it.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
-from packhorse.core.errors import DatabaseUnavailable
-from packhorse.processor.outcomes import Outcome, Reason
-from packhorse.processor.partition.events import Ended
-from packhorse.processor.running.endings import Contention, Cut, GivenUp, Stopped
-from packhorse.processor.running.judging import after_run
+from packhorse.processor.outcomes import Reason
+from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.judging import after_run, done, parked
+from packhorse.processor.running.together import run_together
+from packhorse.processor.running.verdict import Attempt, judged
 from packhorse.processor.running.work import (
     Begin,
     CommitTransaction,
@@ -25,7 +25,6 @@ from packhorse.processor.running.work import (
     RollBackToSavepoint,
     RunHandler,
     Savepoint,
-    Work,
     Write,
 )
 
@@ -33,121 +32,112 @@ MOST_SAVEPOINTS = 60
 """Members of one transaction with savepoints; Postgres caches 64 subtransactions, beyond that everybody pays."""
 
 
-def attempt(
-    members: list[Member], cut: Cut, work: Work, jitter: Callable[[], float], running: list[Member]
-) -> Generator[Request, Any, tuple[Cut, list[Result]] | None]:
-    """
-    Run *members* in one transaction; return where that ended and its results, or None when another owner was first.
+Results = list[Result]
 
-    Args:
-        members: In order; those that are decided already are recorded without being run.
-        cut: Where the batch ends if all goes well.
-        work: The batch.
-        jitter: Draws from [0, 1).
-        running: Holds the member that runs, or is being committed alone, for whoever looks when the connection ends.
+
+def attempt(members: list[Member], how: Attempt) -> Generator[Request, Any, Results | None]:
+    """
+    Run *members* in one transaction and commit; return the results, or None when another owner was first.
+
+    Results come in the members' order; when there are fewer, the transaction was cut, and the rest was not run. Members that
+    are decided already are recorded without being run.
 
     Raises:
-        Contention, Stopped, GivenUp, DatabaseUnavailable: Nothing was committed.
+        Contention, Stopped, GivenUp, Down, DatabaseUnavailable: Nothing was committed.
     """
-    careful = False
     while members:
-        yield Begin()
-        left = yield from _run_members(members, work, jitter, running, careful=careful)
-        if left == "again":
+        yield Begin(how.in_hand)
+        count = yield from _run_members(members, how)
+        if count is None:
             yield RollBack()
-            careful = True
+            how.careful = True
             continue
-        done = members[: left or len(members)]
-        results = [_result_of(member, work) for member in done]
-        written = yield Write(results)
-        if not written:
+        finished = members[:count]
+        results = [_result_of(member, how) for member in finished]
+        if not (yield Write(results, how.claim)):
             yield RollBack()
             return None
-        running[:] = done if len(done) == 1 else []
-        if not (yield from _commit(done, work)):
-            careful = True
+        how.running[:] = finished if len(finished) == 1 else []
+        if not (yield from _commit(finished, how)):
+            how.careful = True
             continue
-        running.clear()
-        return _after(done, members, cut), results
-    return cut, []
+        how.running.clear()
+        return results
+    return []
 
 
-def _commit(done: list[Member], work: Work) -> Generator[Request, Any, bool]:
+def _commit(finished: list[Member], how: Attempt) -> Generator[Request, Any, bool]:
     """Commit; return False when the one member must be charged for what keeps its transaction from being committed."""
     try:
         yield CommitTransaction()
     except Contention as error:
-        if not work.contended or len(done) > 1 or done[0].result is not None:
+        if not how.contended or len(finished) > 1 or finished[0].result is not None:
             raise
         yield RollBack()
         lost = Ran(Failure.TEMPORARY, Reason.CONTENTION.value, str(error))
-        done[0].result = after_run(done[0], lost, jitter=0.0)
+        finished[0].result = after_run(finished[0], lost, jitter=0.0)
         return False
     return True
 
 
-def _after(done: list[Member], members: list[Member], cut: Cut) -> Cut:
-    last = done[-1]
-    if last.result is not None and last.result.outcome is Outcome.RETRY:
-        offset = last.delivery.record.offset
-        return Cut(offset=offset, ended=Ended.NOT_DUE, wait=last.result.delay)
-    if len(done) < len(members):
-        return Cut(offset=members[len(done)].delivery.record.offset)
-    return cut
-
-
-def _run_members(
-    members: list[Member],
-    work: Work,
-    jitter: Callable[[], float],
-    running: list[Member],
-    *,
-    careful: bool,
-) -> Generator[Request, Any, Any]:
-    """Run what is not decided yet; return "again" after a failure that must be rolled back, or how many count."""
+def _run_members(members: list[Member], how: Attempt) -> Generator[Request, Any, int | None]:
+    """Run what is not decided yet; return how many count, or None when all must be rolled back and run again."""
+    handler = next((m.handler for m in members if m.result is None), None)
+    if handler is not None and handler.kind == "batch":
+        return (yield from run_together(members, how))
+    stopped: set[str | None] = set()
+    began = how.clock()
     for at, member in enumerate(members):
+        if member.key in stopped and member.row is None:
+            member.result = parked(member)
         if member.result is None:
-            if careful:
-                if at >= MOST_SAVEPOINTS:
-                    return at
-                yield Savepoint()
-            running[:] = [member]
-            ran: Ran = yield RunHandler(member)
-            if ran.failure is not None:
-                verdict = _judged(member, ran, work, jitter)
-                if verdict is None:
-                    return (yield from _broken(members, at, ran))
-                member.result = verdict
-                if ran.touched and not careful:
-                    return "again"
-                if ran.touched:
-                    yield RollBackToSavepoint()
-            running.clear()
-        if member.result is not None and member.result.outcome is Outcome.RETRY:
+            if how.careful and at >= MOST_SAVEPOINTS:
+                return at
+            again = yield from _run(member, at, members, how)
+            if again is not False:
+                return again
+        if member.result is not None and member.result.parks:
+            stopped.add(member.key)
+        if how.clock() - began > how.time and at + 1 < len(members):
             return at + 1
-    return None
+    _learn(members, how, took=how.clock() - began)
+    return len(members)
 
 
-def _judged(member: Member, ran: Ran, work: Work, jitter: Callable[[], float]) -> Result | None:
-    match ran.failure:
-        case Failure.CONTENTION if not work.contended:
-            raise Contention(ran.error)
-        case Failure.CONTENTION:
-            charged = ran._replace(failure=Failure.TEMPORARY, reason=Reason.CONTENTION.value)
-            return after_run(member, charged, jitter=jitter())
-        case Failure.CONNECTION:
-            raise DatabaseUnavailable(ran.error)
-        case Failure.STOP:
-            raise Stopped(ran.error)
-        case Failure.GIVEN_UP:
-            raise GivenUp(ran.error)
-        case Failure.BROKEN:
-            return None
-        case _:
-            return after_run(member, ran, jitter=jitter())
+def _learn(members: list[Member], how: Attempt, *, took: float) -> None:
+    """Remember whose key is slow: of one that runs alone only that is known for sure."""
+    if len(members) == 1 and (key := members[0].key) is not None:
+        (how.slow if took > how.time else how.quick).append(key)
 
 
-def _broken(members: list[Member], at: int, ran: Ran) -> Generator[Request, Any, Any]:
+def _run(
+    member: Member, at: int, members: list[Member], how: Attempt
+) -> Generator[Request, Any, int | bool | None]:
+    """Run one member; return False to go on, None when all must run again, or how many count when it broke the transaction."""
+    if how.careful:
+        yield Savepoint()
+    how.running[:] = [member]
+    before = how.clock()
+    ran: Ran = yield RunHandler(member)
+    if ran.failure is None:
+        if how.clock() - before > how.time and member.key is not None:
+            how.slow.append(member.key)
+        how.running.clear()
+        return False
+    how.failed = True
+    verdict = judged(member, ran, how)
+    if verdict is None:
+        return (yield from _broken(members, at, ran))
+    member.result = verdict
+    if ran.touched and not how.careful:
+        return None
+    if ran.touched:
+        yield RollBackToSavepoint()
+    how.running.clear()
+    return False
+
+
+def _broken(members: list[Member], at: int, ran: Ran) -> Generator[Request, Any, int | None]:
     """
     Deal with a handler that ended the transaction.
 
@@ -157,13 +147,13 @@ def _broken(members: list[Member], at: int, ran: Ran) -> Generator[Request, Any,
     member = members[at]
     member.result = after_run(member, ran, jitter=0.0)
     if not ran.committed:
-        return "again"
+        return None
     yield RollBack()
     yield Begin()
     return at + 1
 
 
-def _result_of(member: Member, work: Work) -> Result:
-    result = member.result or Result(member.delivery, Outcome.DONE, member.attempt, row=member.row)
-    again = member.delivery.record.offset < work.tried_below
+def _result_of(member: Member, how: Attempt) -> Result:
+    result = member.result or done(member)
+    again = member.delivery.record.offset in how.again
     return result._replace(again=True) if again else result

@@ -1,22 +1,23 @@
 """
-The batch: from deliveries to durable results, as a generator that asks its lane for every effect.
+The chunk: from deliveries to durable results, as a generator that asks its lane for every effect.
 
 Order of effects, and what a crash between two of them does:
 
 1. `LookUp`, then `Decode`: nothing was done.
 2. `Begin`, handlers, `Write`, `CommitTransaction`: before the commit nothing has happened; after it a redelivery finds
-   the inbox rows.
-3. `SendCopies`: a redelivery finds outcome quarantine without a confirmed copy and sends it again.
-4. `MoveWatermark`: a redelivery below it needs no row.
-5. The Kafka commit is the partition's business and comes after this generator has ended.
+   the inbox rows. What failed is recorded with its bytes, the attempt to come and its key, parked.
+3. `SendKept`: a redelivery finds a retry or quarantine without a confirmed copy and sends it again; the handler is not run.
+4. `ReleaseKeys`, and the drain of what waits behind heads that are finished: a redelivery of the head finds it finished and
+   goes on; so does the watchdog.
+5. The watermark and the Kafka commit are the partition's business and come after this generator has ended.
 
-A failing member costs the others one more run: the transaction is rolled back and run again with a savepoint before
-each member, the failing one's outcome decided. The lane throws infrastructure errors into the generator.
+The lane throws infrastructure errors into the generator.
 """
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from packhorse.core.errors import (
     BrokerUnavailable,
@@ -24,78 +25,87 @@ from packhorse.core.errors import (
     MessageFault,
     RegistryUnavailable,
 )
-from packhorse.processor.app import Processor
-from packhorse.processor.member.buffer import bytes_of
+from packhorse.processor.app import Handler, Processor
 from packhorse.processor.outcomes import Outcome, Reason
-from packhorse.processor.partition.events import (
-    BatchEnded,
-    Ended,
-)
+from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery
 from packhorse.processor.running.attempting import attempt
-from packhorse.processor.running.endings import Contention, Cut, GivenUp, Stopped
-from packhorse.processor.running.judging import (
-    Sorted,
-    after_run,
-    below_watermark,
-    faulty,
-    sort,
-    without_handler,
-    without_running,
-)
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
+from packhorse.processor.running.finishing import finish
+from packhorse.processor.running.judging import after_run, crashed, faulty, without_handler, without_running
+from packhorse.processor.running.sorting import Sorted, below_watermark, sort
+from packhorse.processor.running.verdict import Attempt
 from packhorse.processor.running.work import (
-    CountDeliveries,
     Decode,
     Failure,
     Known,
     LookUp,
+    MarkStart,
     Member,
-    MoveWatermark,
     Ran,
     Request,
     Result,
     RollBack,
-    SendCopies,
     Work,
 )
 
 MOST_CONFLICTS = 5
-"""Times that another owner may be first with a member of one batch before it counts as contention."""
+"""Times that another owner may be first with a member of one chunk before it counts as contention."""
 
-Batch = Generator[Request, Any, BatchEnded]
+Batch = Generator[Request, Any, ChunkEnded]
+Report = Callable[[list[Result], int], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class _State:
+class Chunk:
     """
-    How far a batch has come.
+    How far a chunk has come.
 
     Attributes:
-        end: Offset below which every record is durably dealt with, once all copies are confirmed.
+        work: What it is.
+        app: The processor.
+        how: How its members are run.
+        settled: Offsets that are durably dealt with, copies confirmed.
+        tried: Offsets for which a handler has run or a result was found.
+        held: Offsets that wait alone, and for how many seconds.
+        others: Offsets of finished heads behind which a handler of a lane of the other kind is next.
+        drained: What was committed of followers.
         results: What was committed, for the counts.
         duplicates: Deliveries that were dealt with before.
-        position: The watermark.
-        tried: Offset up to which a handler has run, or a result was found.
     """
 
     work: Work
-    position: int
-    leader_epoch: int | None
-    end: int = 0
-    tried: int = 0
+    app: Processor
+    how: Attempt
+    skip_unknown: bool
+    settled: set[int] = field(default_factory=set)
+    tried: set[int] = field(default_factory=set)
+    held: dict[int, float] = field(default_factory=dict)
+    others: set[int] = field(default_factory=set)
+    drained: list[Result] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     duplicates: list[Delivery] = field(default_factory=list)
 
-    def ended(self, ended: Ended, **more: Any) -> BatchEnded:
-        done = [d.record for d in self.work.deliveries if d.record.offset < self.end]
-        return BatchEnded(
+    def runs(self, handler: Handler | None) -> bool:
+        """Return whether this lane can run *handler*."""
+        return handler is None or handler.is_async == self.work.is_async
+
+    def ended(self, ended: Ended, **more: Any) -> ChunkEnded:
+        """Return how the chunk ended: what is not settled is left."""
+        offsets = [delivery.record.offset for delivery in self.work.deliveries]
+        left = tuple(offset for offset in offsets if offset not in self.settled)
+        how = self.how
+        return ChunkEnded(
             ended=ended,
-            position=self.position,
-            leader_epoch=self.leader_epoch,
-            handled=self.end,
-            records=len(done),
-            size=bytes_of(done),
-            tried=self.tried,
+            done=len(offsets) - len(left),
+            left=left,
+            tried=frozenset(self.tried.intersection(left)) if left else frozenset(),
+            held=self.held,
+            others=frozenset(self.others),
+            alone=len(offsets) == 1,
+            slow=tuple(how.slow),
+            quick=tuple(how.quick),
+            failed=how.failed,
             **more,
         )
 
@@ -105,63 +115,95 @@ def run_batch(
     app: Processor,
     *,
     jitter: Callable[[], float],
+    clock: Callable[[], float],
     skip_unknown: bool = False,
-    report: Callable[[list[Result], int], None] | None = None,
+    report: Report | None = None,
 ) -> Batch:
     """
     Yield what deals with *work*, and return how it ended; *report* is told what was committed, and how many duplicates.
 
     However it breaks off, its transaction is rolled back first: left open it would hold its locks against the next owner.
-    Raises nothing but programming errors: what the lane throws in becomes the way the batch ended.
+    Raises nothing but programming errors: what the lane throws in becomes the way the chunk ended.
     """
-    state = _State(work=work, position=work.position, leader_epoch=work.leader_epoch)
-    running: list[Member] = []
+    how = Attempt(
+        jitter=jitter,
+        clock=clock,
+        time=work.time,
+        contended=work.contended,
+        careful=work.careful,
+        in_hand=[delivery.record.offset for delivery in work.deliveries],
+        again=work.tried,
+    )
+    chunk = Chunk(work=work, app=app, how=how, skip_unknown=skip_unknown)
     try:
-        ended = yield from _deal_with(state, app, jitter, skip_unknown, running)
+        ended = yield from _deal_with(chunk)
     except RegistryUnavailable as error:
-        ended = state.ended(Ended.AWAY, away="registry", error=str(error))
+        ended = chunk.ended(Ended.AWAY, away="registry", error=str(error))
     except BrokerUnavailable as error:
-        ended = state.ended(Ended.AWAY, away="broker", error=str(error))
+        ended = chunk.ended(Ended.AWAY, away="broker", error=str(error))
     except DatabaseUnavailable as error:
         yield RollBack()
-        suspect = running[-1].delivery.record.offset if running else None
-        ended = state.ended(Ended.AWAY, away="database", suspect=suspect, error=str(error))
+        suspect = how.running[-1].delivery.record.offset if how.running else None
+        ended = chunk.ended(Ended.AWAY, away="database", suspect=suspect, error=str(error))
     except Contention:
         yield RollBack()
-        ended = state.ended(Ended.CONTENTION, alone=len(work.deliveries) == 1)
+        ended = chunk.ended(Ended.CONTENTION)
+    except Down as down:
+        yield RollBack()
+        ended = chunk.ended(Ended.WELL, down=down.gate, error=str(down))
     except Stopped as stop:
         yield RollBack()
-        ended = state.ended(Ended.STOPPED, error=str(stop))
+        ended = chunk.ended(Ended.STOPPED, error=str(stop))
     except GivenUp:
         yield RollBack()
-        ended = state.ended(Ended.GIVEN_UP)
+        ended = chunk.ended(Ended.GIVEN_UP)
     if report is not None:
-        report(state.results, len(state.duplicates))
+        report([*chunk.results, *chunk.drained], len(chunk.duplicates))
     return ended
 
 
-def _deal_with(
-    state: _State, app: Processor, jitter: Callable[[], float], skip_unknown: bool, running: list[Member]
-) -> Batch:
-    work = state.work
-    old = [d for d in work.deliveries if below_watermark(d, work)]
-    todo = [d for d in work.deliveries if not below_watermark(d, work)] if old else work.deliveries
+def _deal_with(chunk: Chunk) -> Batch:
+    work = chunk.work
+    each = [(delivery, work.key_of(at)) for at, delivery in enumerate(work.deliveries)]
+    old = [delivery for delivery, _ in each if below_watermark(delivery, work)]
+    if old:
+        each = [one for one in each if not below_watermark(one[0], work)]
     before: object = None
     for _ in range(MOST_CONFLICTS):
-        known: Known = yield LookUp([d.id for d in todo])
-        if known.position != work.position or not known.same:
-            return state.ended(Ended.VOID)
-        found = sort(todo, known, work)
-        cut = yield from _prepare(found, known, app, work, skip_unknown)
-        if before == (before := {key: (row.outcome, row.attempt) for key, row in known.rows.items()}):
+        ids = [delivery.id for delivery, _ in each]
+        keys = list({key: None for _, key in each if key is not None})
+        known: Known = yield LookUp(ids, keys)
+        if known.position is None or not known.same or known.position < work.position:
+            return chunk.ended(Ended.VOID)
+        found = sort(each, known, work)
+        yield from _drop_known_others(found)
+        yield from _prepare(found, known, chunk)
+        stands = {key: (row.outcome, row.attempt) for key, row in known.rows.items()}, dict(known.parked)
+        if before == (before := stands):
             _blame(found.members)
-        committed = yield from attempt(found.members, cut, work, jitter, running)
-        if committed is None:
+        results = yield from attempt(found.members, chunk.how)
+        if results is None:
             continue
-        cut, state.results = committed
-        state.duplicates = [*old, *found.duplicates]
-        return (yield from _finish(state, found, cut))
+        chunk.results = results
+        chunk.duplicates = [*old, *found.duplicates]
+        return (yield from finish(chunk, found, results, old))
     raise Contention("another owner was first again and again")
+
+
+def _drop_known_others(found: Sorted) -> Generator[Request, Any, None]:
+    """Take out messages under an id of their own, since theirs was used before, that were dealt with before."""
+    others = [member for member in found.members if _is_other(member)]
+    if not others:
+        return
+    known: Known = yield LookUp([member.delivery.id for member in others], [])
+    for member in others:
+        if member.delivery.id in known.rows:
+            found.members.remove(member)
+            found.duplicates.append(member.delivery)
+
+
+def _is_other(member: Member) -> bool:
+    return member.result is not None and member.result.reason == Reason.ID_REUSED.value
 
 
 def _blame(members: list[Member]) -> None:
@@ -178,71 +220,45 @@ def _blame(members: list[Member]) -> None:
             member.result = after_run(member, ran, jitter=0.0)
 
 
-def _prepare(
-    found: Sorted, known: Known, app: Processor, work: Work, skip_unknown: bool
-) -> Generator[Request, Any, Cut]:
-    """Decode every member, before a transaction is open; return where the batch ends, which may be before its last."""
-    for at, member in enumerate(found.members):
-        record = member.delivery.record
-        tombstone = record.value is None
-        member.handler = app.handler_of(member.delivery.type, tombstone=tombstone)
-        member.result = without_running(member, known, work)
+def _prepare(found: Sorted, known: Known, chunk: Chunk) -> Generator[Request, Any, None]:
+    """Decide what needs no handler and decode the rest, before a transaction is open; of equal keys what stops parks the later."""
+    for member in found.members:
         if member.result is not None:
             continue
-        if member.handler is None:
-            known_type = app.knows(member.delivery.type)
-            member.result = without_handler(member, type_known=known_type, skip=skip_unknown)
+        record, handler = (
+            member.delivery.record,
+            chunk.app.handler_of(member.delivery.type, tombstone=member.delivery.record.value is None),
+        )
+        member.handler = handler
+        if member.key is not None and handler is not None and handler.ordering == "none":
+            member.key = None
+        member.result = without_running(member, known, chunk.work.charged)
+        if member.result is not None:
             continue
-        if record.value is None:
+        if handler is None:
+            type_known = chunk.app.knows(member.delivery.type)
+            member.result = without_handler(member, type_known=type_known, skip=chunk.skip_unknown)
             continue
-        try:
-            decoded = yield Decode(record.value, member.handler.message)
-        except RegistryUnavailable as error:
-            if at == 0:
-                raise
-            del found.members[at:]
-            return Cut(offset=record.offset, ended=Ended.AWAY, away="registry", error=str(error))
-        if isinstance(decoded, MessageFault):
-            member.result = faulty(member, decoded)
-        else:
+        if record.value is not None:
+            decoded = yield Decode(record.value, handler.message)
+            if isinstance(decoded, MessageFault):
+                member.result = faulty(member, decoded)
+                continue
             member.message = decoded
-    if found.wait is not None:
-        return Cut(offset=found.end, ended=Ended.NOT_DUE, wait=found.wait)
-    return Cut(offset=found.end)
+        if chunk.work.marked:
+            starts: int = yield MarkStart(record.offset)
+            if starts >= chunk.work.most_starts:
+                member.result = crashed(member, starts)
 
 
-def _finish(state: _State, found: Sorted, cut: Cut) -> Batch:
-    """Send copies, move the watermark behind what is then safe, and say how the batch ended."""
-    rows = [d.id for d in found.duplicates if d.record.offset < cut.offset]
-    if rows:
-        yield CountDeliveries(rows)
-    stopped = [r.delivery for r in state.results if r.outcome is Outcome.QUARANTINE]
-    copies = sorted([*found.uncopied, *stopped], key=lambda delivery: delivery.record.offset)
-    copies = [delivery for delivery in copies if delivery.record.offset < cut.offset]
-    missing: BrokerUnavailable | None = None
-    end = cut.offset
-    if copies:
-        try:
-            yield SendCopies(copies)
-        except BrokerUnavailable as error:
-            missing, end = error, copies[0].record.offset
-    if end > state.position:
-        epoch = _epoch_below(end, state)
-        if not (yield MoveWatermark(state.position, end, epoch)):
-            return state.ended(Ended.VOID)
-        state.position, state.leader_epoch = end, epoch
-    state.end = max(state.end, end)
-    if missing is not None:
-        raise missing
-    state.tried = end + 1 if cut.ended is Ended.NOT_DUE else end
-    return state.ended(cut.ended, wait=cut.wait, away=cut.away, error=cut.error)
+def offsets_of(deliveries: list[Delivery]) -> set[int]:
+    """Return the offsets."""
+    return {delivery.record.offset for delivery in deliveries}
 
 
-def _epoch_below(end: int, state: _State) -> int | None:
-    """
-    Return the leader epoch of the last record below *end*; what lies behind it may be of a later leader.
+def ids_of(deliveries: list[Delivery]) -> list[UUID]:
+    """Return the message ids."""
+    return [delivery.id for delivery in deliveries]
 
-    Only a higher epoch shows that the log was cut below the watermark and written anew.
-    """
-    epochs = [d.record.leader_epoch for d in state.work.deliveries if d.record.offset < end]
-    return epochs[-1] if epochs else state.leader_epoch
+
+__all__ = ["Batch", "Chunk", "Outcome", "run_batch"]

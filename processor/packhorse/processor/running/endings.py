@@ -1,9 +1,6 @@
-"""How the run of a batch can break off, and where a batch ends before its last member."""
-
-from dataclasses import dataclass
+"""How the run of a chunk can break off."""
 
 from packhorse.core.errors import PackhorseError
-from packhorse.processor.partition.events import Ended
 
 
 class Contention(PackhorseError):
@@ -20,12 +17,16 @@ class GivenUp(PackhorseError):
     """The time to finish is over: the run in hand was cancelled and has no outcome."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """Why a transaction's members end before the batch's: the offset of the first that is left, and what follows."""
+class Down(PackhorseError):
+    """
+    A handler says that a system behind it is down.
 
-    offset: int
-    ended: Ended = Ended.WELL
-    wait: float = 0.0
-    away: str = ""
-    error: str = ""
+    Attributes:
+        gate: The handler's.
+    """
+
+    retryable = True
+
+    def __init__(self, gate: str, text: str) -> None:
+        super().__init__(text)
+        self.gate = gate

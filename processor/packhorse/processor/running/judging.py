@@ -1,97 +1,35 @@
-"""What becomes of a member: duplicate, waiting, to be run; and after a run: done, tried again or stopped."""
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+"""What becomes of a member after a run or instead of one: done, tried again, behind its head, or stopped."""
 
 from packhorse.core.errors import MessageFault
 from packhorse.core.text import inert
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.policy import Again, Retry, Stop, after_failure
-from packhorse.processor.record import Delivery, time_of_header
+from packhorse.processor.record import digest_of, time_of_header
 from packhorse.processor.running.faults import ERROR_MAX
-from packhorse.processor.running.work import Failure, InboxRow, Known, Member, Ran, Result, Work
-
-_SETTLED = frozenset(
-    {Outcome.DONE, Outcome.SKIPPED, Outcome.DISCARDED, Outcome.QUARANTINE, Outcome.PARKED, Outcome.UNCERTAIN}
-)
+from packhorse.processor.running.work import Failure, Known, Member, Ran, Result
 
 
-@dataclass(slots=True, kw_only=True)
-class Sorted:
-    """
-    A batch, sorted by what is known of it.
-
-    Attributes:
-        members: To be dealt with, in order.
-        duplicates: Dealt with before; their deliveries are counted.
-        uncopied: Quarantined before, and their copy is not known to be confirmed.
-        end: Offset below which the batch reaches; less than its last when a member must wait.
-        wait: Seconds until the member at *end* is due; None when nothing waits.
-    """
-
-    members: list[Member] = field(default_factory=list)
-    duplicates: list[Delivery] = field(default_factory=list)
-    uncopied: list[Delivery] = field(default_factory=list)
-    end: int
-    wait: float | None = None
-
-
-def below_watermark(delivery: Delivery, work: Work) -> bool:
-    """Return whether the offset alone says duplicate: below the watermark, and not of a leader that came after it."""
-    if delivery.record.offset >= work.position:
-        return False
-    epoch = delivery.record.leader_epoch
-    return epoch is None or work.leader_epoch is None or epoch <= work.leader_epoch
-
-
-def sort(deliveries: Sequence[Delivery], known: Known, work: Work) -> Sorted:
-    """Return *deliveries* sorted by what is *known*: of equal ids the later are duplicates, a member not due ends it."""
-    found = Sorted(end=work.deliveries[-1].record.offset + 1)
-    seen = set()
-    for delivery in deliveries:
-        row = known.rows.get(delivery.id)
-        if delivery.id in seen or _is_duplicate(delivery, row, work):
-            found.duplicates.append(delivery)
-            if row is not None and row.outcome is Outcome.QUARANTINE and not row.copied:
-                found.uncopied.append(delivery)
-            continue
-        if row is not None and row.due_in > 0:
-            found.end, found.wait = delivery.record.offset, row.due_in
-            break
-        seen.add(delivery.id)
-        found.members.append(Member(delivery=delivery, row=row))
-    return found
-
-
-def _is_duplicate(delivery: Delivery, row: InboxRow | None, work: Work) -> bool:
-    """A copy runs only if its attempt is the recorded one; what was redriven is run from its copy alone."""
-    if row is None:
-        return work.stream.carries
-    if row.outcome in _SETTLED:
-        return True
-    if work.stream.carries:
-        return delivery.attempt != row.attempt
-    return row.state == "redriven"
-
-
-def without_running(member: Member, known: Known, work: Work) -> Result | None:
+def without_running(member: Member, known: Known, charged: Reason | None) -> Result | None:
     """Return the result of a member that no handler may start for: it is charged, or has expired."""
-    if member.delivery.record.offset == work.charged and member.handler is not None:
-        lost = Ran(Failure.TEMPORARY, Reason.CONNECTION_LOST.value, "the connection ended during each run")
-        return after_run(member, lost, jitter=0.0)
+    if charged is not None and member.handler is not None:
+        return after_run(member, Ran(Failure.TEMPORARY, charged.value, _CHARGED[charged]), jitter=0.0)
     expires = time_of_header(member.delivery.headers.get("expires-at"))
     if expires is not None and known.now is not None and expires <= known.now:
-        return Result(
-            member.delivery, Outcome.SKIPPED, _not_run(member), reason=Reason.EXPIRED.value, row=member.row
-        )
+        return _plain(member, Outcome.SKIPPED, _not_run(member), reason=Reason.EXPIRED.value)
     return None
+
+
+_CHARGED = {
+    Reason.CONNECTION_LOST: "the connection ended during each run",
+    Reason.TIMEOUT: "the handler did not come back from its time-out",
+}
 
 
 def without_handler(member: Member, *, type_known: bool, skip: bool) -> Result:
     """Return the result of a member that nothing handles: quarantine, or skipped where the settings say so."""
     reason = Reason.NO_TOMBSTONE_HANDLER if type_known else Reason.UNKNOWN_TYPE
     if skip:
-        return Result(member.delivery, Outcome.SKIPPED, _not_run(member), reason=reason.value, row=member.row)
+        return _plain(member, Outcome.SKIPPED, _not_run(member), reason=reason.value)
     told = member.delivery.type or "(no usable header type)"
     return _stopped(member, reason.value, f"no handler for {told}", attempt=_not_run(member))
 
@@ -101,6 +39,28 @@ def faulty(member: Member, fault: MessageFault) -> Result:
     return _stopped(member, fault.reason, str(fault), attempt=_not_run(member))
 
 
+def reused(member: Member) -> Result:
+    """Return the result of a message whose id another one had: nothing of it may be dropped, nobody can say which is meant."""
+    text = "its id is in the inbox for another payload; the producer has used one id for two messages"
+    return _stopped(member, Reason.ID_REUSED.value, text, attempt=0)
+
+
+def crashed(member: Member, starts: int) -> Result:
+    """Return the result of a member whose runs have killed *starts* processes."""
+    ran = Ran(Failure.PERMANENT, Reason.CRASHED.value, f"{starts} processes died while they ran it")
+    return after_run(member, ran, jitter=0.0)
+
+
+def parked(member: Member) -> Result:
+    """Return the result of a member whose key waits for its head: it waits behind it, and no handler starts."""
+    return _plain(member, Outcome.PARKED, 1)
+
+
+def done(member: Member) -> Result:
+    """Return the result of a member whose handler has returned."""
+    return _plain(member, Outcome.DONE, member.attempt)
+
+
 def after_run(member: Member, ran: Ran, *, jitter: float) -> Result:
     """
     Return the result of a member whose handler has returned or failed; contention and the like are not judged here.
@@ -108,30 +68,38 @@ def after_run(member: Member, ran: Ran, *, jitter: float) -> Result:
     A redrive orders one attempt: when that fails too, the message is back in quarantine.
     """
     if ran.failure is None:
-        return Result(member.delivery, Outcome.DONE, member.attempt, row=member.row)
+        return done(member)
     if ran.failure is Failure.SKIP:
-        return Result(
-            member.delivery, Outcome.SKIPPED, member.attempt, error=ran.error or None, row=member.row
-        )
-    if ran.failure is not Failure.TEMPORARY:
+        return _plain(member, Outcome.SKIPPED, member.attempt, error=ran.error or None)
+    if ran.failure not in {Failure.TEMPORARY, Failure.LATER}:
         return _stopped(member, ran.reason, ran.error, attempt=member.attempt, failed_as=ran.reason)
-    policy = member.handler.retry if member.handler is not None else Retry()
-    age = 0.0 if member.row is None else member.row.age
-    step = after_failure(member.attempt, age, policy, jitter=jitter)
-    if member.redriven:
+    charged = ran.failure is Failure.TEMPORARY
+    tries = member.attempt if charged else member.attempt - 1
+    spent = (0.0 if member.row is None else member.row.spent) + ran.took
+    step = _step(member, ran, tries, spent, jitter)
+    if member.redriven and charged:
         step = Stop(reason=Reason.ATTEMPTS_EXHAUSTED.value)
+    failed_as = ran.reason if charged else None
     if isinstance(step, Again):
-        return Result(
-            member.delivery,
-            Outcome.RETRY,
-            member.attempt,
-            reason=ran.reason,
-            error=ran.error,
-            failed_as=ran.reason,
+        again = _plain(member, Outcome.RETRY, tries, reason=ran.reason, error=ran.error)
+        return again._replace(
+            failed_as=failed_as,
             delay=step.delay,
-            row=member.row,
+            tier=step.tier,
+            spent=spent + step.delay,
+            parks=member.key is not None and not member.head,
         )
-    return _stopped(member, step.reason, ran.error, attempt=member.attempt, failed_as=ran.reason)
+    return _stopped(member, step.reason, ran.error, attempt=member.attempt, failed_as=failed_as)
+
+
+def _step(member: Member, ran: Ran, tries: int, spent: float, jitter: float) -> Again | Stop:
+    """Return what follows; a server that asks its callers to wait is given at least that."""
+    policy = member.handler.retry if member.handler is not None else Retry()
+    charged = ran.failure is Failure.TEMPORARY
+    step = after_failure(tries, spent, policy, jitter=jitter, after=ran.after, charged=charged)
+    if isinstance(step, Again) and step.delay < ran.least:
+        return after_failure(tries, spent, policy, jitter=jitter, after=ran.least, charged=charged)
+    return step
 
 
 def _not_run(member: Member) -> int:
@@ -142,12 +110,27 @@ def _not_run(member: Member) -> int:
 def _stopped(
     member: Member, reason: str, error: str, *, attempt: int, failed_as: str | None = None
 ) -> Result:
+    parks = member.key is not None and not member.head and parks_after(member)
+    return _plain(
+        member, Outcome.QUARANTINE, attempt, reason=reason, error=inert(error, limit=ERROR_MAX)
+    )._replace(failed_as=failed_as, parks=parks)
+
+
+def parks_after(member: Member) -> bool:
+    """Return whether the later messages of its key wait while it is in quarantine; without a handler they do."""
+    return member.handler is None or member.handler.after_quarantine == "park"
+
+
+def _plain(
+    member: Member, outcome: Outcome, attempt: int, *, reason: str | None = None, error: str | None = None
+) -> Result:
     return Result(
         member.delivery,
-        Outcome.QUARANTINE,
+        outcome,
         attempt,
-        reason=reason,
-        error=inert(error, limit=ERROR_MAX),
-        failed_as=failed_as,
+        reason,
+        error,
         row=member.row,
+        key=member.key,
+        digest=digest_of(member.delivery.record.value) if member.row is None else None,
     )

@@ -1,23 +1,19 @@
 """What lanes of both kinds do alike: requests that are steps of the store, decoding, contexts, driving a batch."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TypeVar
-from uuid import UUID
+from typing import Any, TypeVar
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
-from packhorse.processor.copies import copy_of
+from packhorse.processor.copies import circling, copy_of
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.metadata import Metadata
 from packhorse.processor.outcomes import Reason, SwallowedError
-from packhorse.processor.partition.events import (
-    BatchEnded,
-)
+from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, trace_of
-from packhorse.processor.running.batch import Batch
 from packhorse.processor.running.faults import describe, ran_of
 from packhorse.processor.running.work import (
     RETURNED,
@@ -28,8 +24,8 @@ from packhorse.processor.running.work import (
     Failure,
     LeaveKey,
     LookUp,
+    MarkStart,
     Member,
-    MoveWatermark,
     Ran,
     ReleaseKeys,
     Request,
@@ -47,28 +43,27 @@ COMMIT = b"COMMIT"
 ROLLBACK = b"ROLLBACK"
 
 T = TypeVar("T")
+Chunks = Generator[Request, Any, ChunkEnded]
 
 
 def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[object]:
     """Return the statements that answer *request*."""
-    store = plant.store
+    store, source, spot = plant.store, work.stream.source, (work.stream.topic_id, work.partition)
     match request:
         case LookUp(ids, keys):
             return store.look_up(work.stream, work.partition, ids, keys)
         case Write(results, claim):
-            return store.write(work.stream, results, xid, claim=claim)
-        case ReleaseKeys(keys, held):
-            return store.release(work.stream.source, keys, held)
-        case ClaimKey(key, held):
-            return store.claim(work.stream.source, key, plant.claims.drainer, held)
-        case LeaveKey(claim):
-            return store.leave(work.stream.source, claim)
+            return store.write(work.stream, results, xid, topic_age=work.topic_age, claim=claim)
         case CountDeliveries(ids):
             return store.count_deliveries(work.stream, ids)
-        case MoveWatermark(old, new, leader_epoch):
-            return store.move_watermark(
-                work.stream, work.partition, old=old, new=new, leader_epoch=leader_epoch
-            )
+        case MarkStart(offset):
+            return store.mark_start(spot, offset)
+        case ReleaseKeys(keys, held):
+            return store.release(source, keys, held)
+        case ClaimKey(key, held):
+            return store.claim(source, key, plant.claims.drainer, held)
+        case LeaveKey(claim):
+            return store.leave(source, claim)
         case _:
             raise TypeError(f"{type(request).__name__} is no statement")
 
@@ -82,16 +77,50 @@ def decoded(request: Decode, plant: Plant) -> object:
 
 
 def copies_sent(uncopied: Sequence[Quarantined], plant: Plant) -> list[Place]:
-    """Produce the copies of *uncopied*, to tiers and to quarantine, and return where they stand; blocks."""
+    """Produce the copies of *uncopied*, to tiers and quarantine, and return where they stand; blocks."""
     plant.signal(Point.BEFORE_COPY)
-    places = plant.copies.send([copy_of(message, plant.app.group) for message in uncopied])
+    group = plant.app.group
+    places = plant.copies.send([copy_of(message, group) for message in uncopied])
     plant.signal(Point.AFTER_COPY)
     return [place._replace(tier=message.tier) for place, message in zip(places, uncopied, strict=True)]
 
 
-def ids_of(deliveries: Sequence[Delivery]) -> list[UUID]:
-    """Return the message ids."""
-    return [delivery.id for delivery in deliveries]
+def round_sent(deliveries: Sequence[Delivery], plant: Plant, work: Work) -> None:
+    """Produce *deliveries* once more, to the longest tier of their source; blocks."""
+    longest = plant.app.tiers(work.stream.source)[-1]
+    plant.copies.send([circling(delivery, plant.app.group, longest) for delivery in deliveries])
+
+
+@contextmanager
+def together(members: Sequence[Member], plant: Plant) -> Iterator[None]:
+    """Run the block as the handling of *members* by their batch handler, seen by whoever watches."""
+    first, hands = members[0], plant.board.hands
+    record = first.delivery.record
+    task = asyncio.current_task() if first.handler is not None and first.handler.is_async else None
+    number = hands.take(record.topic, record.partition, record.offset, first.delivery.type, task)
+    try:
+        with _batch_span(members, plant):
+            yield
+    finally:
+        hands.drop(number)
+
+
+def _batch_span(members: Sequence[Member], plant: Plant) -> AbstractContextManager[None]:
+    if plant.telemetry is NO_TELEMETRY:
+        return _NO_SPAN
+    record = members[0].delivery.record
+    return plant.telemetry.span(
+        f"process {members[0].delivery.type or ''}",
+        parent=None,
+        attributes={
+            "messaging.system": "kafka",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": record.topic,
+            "messaging.consumer.group.name": plant.app.group,
+            "messaging.destination.partition.id": str(record.partition),
+            "messaging.batch.message_count": len(members),
+        },
+    )
 
 
 @contextmanager
@@ -181,7 +210,7 @@ def broken(committed: bool) -> Ran:
     )
 
 
-def drive(batch: Batch, execute: Callable[[Request], object]) -> BatchEnded:
+def drive(batch: Chunks, execute: Callable[[Request], object]) -> ChunkEnded:
     """Let *execute* do what *batch* asks for; errors of our own tree go back into it."""
     try:
         request = next(batch)
@@ -193,5 +222,5 @@ def drive(batch: Batch, execute: Callable[[Request], object]) -> BatchEnded:
             else:
                 request = batch.send(answer)
     except StopIteration as done:
-        ended: BatchEnded = done.value
+        ended: ChunkEnded = done.value
         return ended

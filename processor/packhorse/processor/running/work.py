@@ -10,33 +10,51 @@ from uuid import UUID
 
 from packhorse.core.message import TypedMessage
 from packhorse.processor.app import Handler
-from packhorse.processor.outcomes import Outcome
+from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.record import Delivery, Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """
-    One batch of one partition.
+    One chunk of one partition.
 
     Attributes:
         stream: The topic that it is read from.
         partition: The partition.
-        deliveries: In offset order, at least one.
+        deliveries: In offset order for each key, at least one.
+        keys: The hash of each one's key, None where order does not bind it.
         position, leader_epoch: The watermark as it was last known.
-        charged: Offset of the member that is charged a failed attempt instead of being run.
+        topic_age: How many other topics of that name the group has known.
+        charged: Why the one member is charged a failed attempt instead of being run.
         contended: The one member may not end in contention once more: then it is charged.
-        tried_below: Members below this offset were handed over before in this ownership.
+        marked: The one member may have killed a process: its start is put on record.
+        most_starts: Processes that may have died of it before it is stopped.
+        careful: Members get savepoints from the start.
+        tried: Offsets that were handed over before in this ownership.
+        is_async: The lane is one of `async def` handlers.
+        time: Seconds after which the chunk is cut: what has run is committed, the rest comes again.
     """
 
     stream: Stream
     partition: int
     deliveries: Sequence[Delivery]
+    keys: Sequence[str | None] = ()
     position: int
     leader_epoch: int | None
-    charged: int | None = None
+    topic_age: int = 0
+    charged: Reason | None = None
     contended: bool = False
-    tried_below: int = 0
+    marked: bool = False
+    most_starts: int = 3
+    careful: bool = False
+    tried: frozenset[int] = frozenset()
+    is_async: bool = False
+    time: float = 0.2
+
+    def key_of(self, at: int) -> str | None:
+        """Return the hash of the key of delivery number *at*."""
+        return self.keys[at] if self.keys else None
 
 
 class InboxRow(NamedTuple):
@@ -113,6 +131,7 @@ class Ran(NamedTuple):
         committed: A broken transaction was committed, not rolled back.
         after: Of `temporary` and `later`: seconds that the handler wants to wait; None for the policy's next delay.
         least: Of `temporary`: seconds that a server wants its callers to wait; the policy's delay holds when it is longer.
+        took: Seconds that it ran.
     """
 
     failure: Failure | None = None
@@ -122,6 +141,7 @@ class Ran(NamedTuple):
     committed: bool = False
     after: float | None = None
     least: float = 0.0
+    took: float = 0.0
 
 
 RETURNED = Ran()
@@ -139,9 +159,13 @@ class Member:
         handler: What runs for it; None when nothing does.
         message: What it decoded to; None for a tombstone.
         result: How it ended, once that is decided; such a member is not run again.
+        key: Hash of its key; None where order does not bind it.
+        head: Its key is parked, with it as the head.
     """
 
     delivery: Delivery
+    key: str | None = None
+    head: bool = False
     row: InboxRow | None = None
     handler: Handler | None = None
     message: TypedMessage | None = None
@@ -245,6 +269,12 @@ class LookUp(NamedTuple):
     keys: Sequence[str] = ()
 
 
+class MarkStart(NamedTuple):
+    """Put on record, durably, that the message at *offset* starts alone; gets how often it has, this time included."""
+
+    offset: int
+
+
 class Decode(NamedTuple):
     """Decode a payload; gets the message, or a MessageFault. Raises RegistryUnavailable."""
 
@@ -253,7 +283,9 @@ class Decode(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """Begin a transaction."""
+    """Begin a transaction; *in_hand* are the offsets that whoever comes after a crash is to look at, put on record before it."""
+
+    in_hand: Sequence[int] = ()
 
 
 class Savepoint(NamedTuple):
@@ -268,6 +300,12 @@ class RunHandler(NamedTuple):
     """Run the member's handler in the transaction; gets a Ran, whatever happens."""
 
     member: Member
+
+
+class RunBatch(NamedTuple):
+    """Run the members' one batch handler in the transaction; gets a Ran for each, or one Ran when the handler failed."""
+
+    members: list[Member]
 
 
 class Write(NamedTuple):
@@ -294,16 +332,19 @@ class CountDeliveries(NamedTuple):
     ids: list[UUID]
 
 
-class SendCopies(NamedTuple):
-    """Produce a copy of each to quarantine, await the broker, record where each stands. Raises BrokerUnavailable."""
-
-    deliveries: list[Delivery]
-
-
 class SendKept(NamedTuple):
-    """Send the copies of these messages that are not known to be confirmed, as SendCopies does."""
+    """
+    Produce those copies of these messages, to tiers and quarantine, that are not known to be confirmed; await the broker,
+    record where each stands. Raises BrokerUnavailable.
+    """
 
     ids: Sequence[UUID]
+
+
+class SendRound(NamedTuple):
+    """Produce these copies once more, to the longest tier: their wait is longer than it. Raises BrokerUnavailable."""
+
+    deliveries: Sequence[Delivery]
 
 
 class ReleaseKeys(NamedTuple):
@@ -326,29 +367,22 @@ class LeaveKey(NamedTuple):
     claim: Claim
 
 
-class MoveWatermark(NamedTuple):
-    """Move the watermark by compare-and-set; gets whether it moved."""
-
-    old: int
-    new: int
-    leader_epoch: int | None
-
-
 Request = (
     LookUp
     | Decode
+    | MarkStart
     | Begin
     | Savepoint
     | RollBackToSavepoint
     | RunHandler
+    | RunBatch
     | Write
     | CommitTransaction
     | RollBack
     | CountDeliveries
-    | SendCopies
     | SendKept
+    | SendRound
     | ReleaseKeys
     | ClaimKey
     | LeaveKey
-    | MoveWatermark
 )

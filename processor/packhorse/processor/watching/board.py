@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from packhorse.core.clock import Clock
 from packhorse.processor.health.vitals import Vitals
-from packhorse.processor.partition.state import PartitionState
+from packhorse.processor.partition.state import Load, PartitionState
 from packhorse.processor.pausing.pauses import Pauses
 from packhorse.processor.watching.hands import Hands
 from packhorse.processor.watching.stall import PartitionSample, Place
@@ -79,8 +79,8 @@ class Board:
         return replace(sample, end=end, held=held)
 
 
-def sample_of(place: Place, state: PartitionState) -> PartitionSample:
-    """Return how a partition stands, from its state."""
+def sample_of(place: Place, state: PartitionState, load: Load) -> PartitionSample:
+    """Return how a partition stands, from its state and what its queue holds."""
     topic, partition = place
     return PartitionSample(
         topic=topic,
@@ -88,9 +88,9 @@ def sample_of(place: Place, state: PartitionState) -> PartitionSample:
         generation=state.generation,
         phase=state.phase.value,
         position=state.position,
-        pending=state.buffered,
-        size=state.buffered_bytes,
-        running=int(state.busy),
+        pending=load.pending,
+        size=load.size,
+        running=state.running,
         trouble=state.trouble,
         until=state.due,
     )

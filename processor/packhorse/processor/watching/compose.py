@@ -32,7 +32,7 @@ class Watching:
         consumer: Mapping[str, Property],
         pause: Callable[[Holding], None],
     ) -> None:
-        plant.board.reads(plant.sources)
+        plant.board.reads({topic: read.source for topic, read in plant.sources.items()})
         self.observer = Observer(plant, lanes=lanes, after=settings.stall_after)
         self.roster = Roster(plant, pause=pause, stalls=lambda: self.observer.stalls)
         self._prober = Prober(plant, Probe(broker, consumer, SYSTEM_CLOCK), after=settings.stall_after)

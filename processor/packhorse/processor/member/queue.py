@@ -1,0 +1,253 @@
+"""
+Records of one partition that are read: which wait, which run, and how far all is dealt with without a gap.
+
+    extend ─▶ ready ──take──▶ with a lane ──settle──▶ dealt with; the end moves behind what has no gap
+               ▲   ╲ its key is with a lane: behind ─┐  │
+               └──────────── the key is free ────────┴──┘ what is left goes back to the front
+
+Messages of one key leave in order, all of them in one chunk or none while another chunk has the key. A record without a
+key, or whose handler takes no order, is bound to nothing.
+"""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from packhorse.processor.partition.state import Load
+from packhorse.processor.record import Delivery, Record
+
+SLOW_KEYS = 1_000
+"""Keys that are remembered as slow."""
+
+
+class Kind(NamedTuple):
+    """
+    What may share a chunk: records of one kind.
+
+    Attributes:
+        is_async: Handlers are `async def`.
+        batch: Name of the batch handler that takes them together; None for handlers of one message.
+        alone: Nothing may share a chunk with it.
+    """
+
+    is_async: bool = False
+    batch: str | None = None
+    alone: bool = False
+
+
+PLAIN = Kind()
+
+
+class Waiting(NamedTuple):
+    """One record that is to be dealt with; *key* is the hash of its key, None where order does not bind it."""
+
+    delivery: Delivery
+    key: str | None
+    kind: Kind
+    gate: str | None
+    size: int
+
+
+class Queue:
+    """The records of one partition; for one thread."""
+
+    __slots__ = (
+        "_ahead",
+        "_behind",
+        "_end",
+        "_epoch",
+        "_flying",
+        "_held",
+        "_order",
+        "_pending",
+        "_ready",
+        "_size",
+        "_slow",
+    )
+
+    def __init__(self, offset: int = 0) -> None:
+        self._slow: dict[str, None] = {}
+        self.clear(offset)
+
+    def clear(self, offset: int) -> None:
+        """Forget all; reading starts anew at *offset*."""
+        self._ready: deque[Waiting] = deque()
+        self._behind: dict[str, deque[Waiting]] = {}
+        self._flying: set[str] = set()
+        self._held: list[tuple[float, Waiting]] = []
+        self._order: deque[tuple[int, int | None]] = deque()
+        self._ahead: set[int] = set()
+        self._end = offset
+        self._epoch: int | None = None
+        self._pending = 0
+        self._size = 0
+
+    @property
+    def load(self) -> Load:
+        """Return what is here, in numbers."""
+        return Load(
+            pending=self._pending,
+            size=self._size,
+            tracked=len(self._order),
+            end=self._end,
+            epoch=self._epoch,
+        )
+
+    @property
+    def keys(self) -> Collection[str]:
+        """Return the hashes of the keys that are with lanes."""
+        return self._flying
+
+    def __bool__(self) -> bool:
+        return bool(self._ready)
+
+    def extend(self, records: Iterable[Waiting]) -> None:
+        """Append *records*, which lie behind all that is here, in offset order."""
+        ready, order = self._ready, self._order
+        for one in records:
+            record = one.delivery.record
+            ready.append(one)
+            order.append((record.offset, record.leader_epoch))
+            self._pending += 1
+            self._size += one.size
+        self._move_end()
+
+    def take(
+        self,
+        limit: int,
+        *,
+        lonely: Collection[int] = (),
+        shut: Collection[str] = (),
+        slow: bool = True,
+    ) -> list[Waiting]:
+        """
+        Return the next chunk, at most *limit* records of one kind, in order for each key; empty when nothing may run.
+
+        Args:
+            limit: At least 1.
+            lonely: Offsets that no other record may share a chunk with.
+            shut: Gates that are shut: records behind one are passed over, and those of their keys with them.
+            slow: Whether a key that is known as slow may go now; it goes alone.
+        """
+        chunk: list[Waiting] = []
+        passed: list[Waiting] = []
+        blocked: set[str] = set()
+        ready, flying = self._ready, self._flying
+        most = 4 * limit + 64
+        while ready and len(chunk) < limit and len(passed) < most:
+            one = ready.popleft()
+            key = one.key
+            if key is not None and key in flying:
+                self._behind.setdefault(key, deque()).append(one)
+                continue
+            alone = one.kind.alone or key in self._slow or one.delivery.record.offset in lonely
+            if (
+                key in blocked
+                or (one.gate is not None and one.gate in shut)
+                or (alone and (chunk or (not slow and key in self._slow)))
+                or (chunk and one.kind != chunk[0].kind)
+            ):
+                passed.append(one)
+                if key is not None:
+                    blocked.add(key)
+                continue
+            chunk.append(one)
+            if alone:
+                break
+        ready.extendleft(reversed(passed))
+        flying.update(one.key for one in chunk if one.key is not None)
+        return chunk
+
+    def probe(self, gate: str, nth: int) -> Waiting | None:
+        """Return the record that tries whether *gate* may open: another key each time, by *nth*; None when none waits."""
+        firsts: dict[str | int, int] = {}
+        for at, one in enumerate(self._ready):
+            mark = one.key if one.key is not None else -one.delivery.record.offset - 1
+            if mark not in firsts and one.key not in self._flying:
+                firsts[mark] = at
+            if len(firsts) > nth and len(firsts) >= _PROBED:
+                break
+        mine = [at for at in firsts.values() if self._ready[at].gate == gate]
+        if not mine:
+            return None
+        at = mine[nth % len(mine)]
+        found = self._ready[at]
+        del self._ready[at]
+        if found.key is not None:
+            self._flying.add(found.key)
+        return found
+
+    def settle(
+        self, chunk: Sequence[Waiting], left: Collection[int], held: Mapping[int, float], now: float
+    ) -> None:
+        """Take back a chunk: all is dealt with but *left*, of which *held* wait alone for so many seconds from *now*."""
+        back: list[Waiting] = []
+        after: dict[str, list[Waiting]] = {}
+        for one in chunk:
+            offset = one.delivery.record.offset
+            if offset not in left:
+                self._ahead.add(offset)
+                self._pending -= 1
+                self._size -= one.size
+            elif one.key is not None and one.key in after:
+                after[one.key].append(one)
+            elif offset in held:
+                self._held.append((now + held[offset], one))
+                if one.key is not None:
+                    after[one.key] = []
+            else:
+                back.append(one)
+        for key, later in after.items():
+            if later:
+                self._behind.setdefault(key, deque()).extendleft(reversed(later))
+        self._free({one.key: None for one in chunk if one.key is not None and one.key not in after}, back)
+        self._move_end()
+
+    def _free(self, keys: Iterable[str], back: list[Waiting]) -> None:
+        """Put *back* to the front, and behind it what had to wait for *keys*."""
+        for key in keys:
+            self._flying.discard(key)
+            if (behind := self._behind.pop(key, None)) is not None:
+                back.extend(behind)
+        self._ready.extendleft(reversed(back))
+
+    def wake(self, now: float) -> bool:
+        """Let those that waited alone until *now* go on; return whether there are any."""
+        if not self._held:
+            return False
+        due = [one for until, one in self._held if until <= now]
+        if due:
+            self._held = [(until, one) for until, one in self._held if until > now]
+            self._free([one.key for one in due if one.key is not None], due)
+        return bool(due)
+
+    def learn(self, slow: Iterable[str], quick: Iterable[str]) -> None:
+        """Remember which keys are slow, and which are no longer."""
+        for key in slow:
+            self._slow.pop(key, None)
+            self._slow[key] = None
+        for key in quick:
+            self._slow.pop(key, None)
+        while len(self._slow) > SLOW_KEYS:
+            del self._slow[next(iter(self._slow))]
+
+    def _move_end(self) -> None:
+        order, ahead = self._order, self._ahead
+        while order and order[0][0] in ahead:
+            offset, self._epoch = order.popleft()
+            ahead.discard(offset)
+            self._end = offset + 1
+        if order:
+            self._end = order[0][0]
+
+
+_PROBED = 50
+"""Keys among which a probe is chosen."""
+
+
+def bytes_of(record: Record) -> int:
+    """Return the bytes of key, value and headers: any of them can be what fills the memory."""
+    size = len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += len(name) + len(value or b"")
+    return size

@@ -1,0 +1,51 @@
+"""Records of one partition that share no chunk, because something went wrong while they ran."""
+
+from dataclasses import dataclass
+
+from packhorse.processor.outcomes import Reason
+from packhorse.processor.partition.state import Limits
+
+MOST = 10_000
+"""Suspects that are remembered; a batch that may have killed a process is one for each of its members."""
+
+
+@dataclass(slots=True)
+class Suspect:
+    """
+    What is known against one record.
+
+    Attributes:
+        contended: Runs alone that lost to another transaction.
+        lost: Runs that ended with the connection while the database was well.
+        crashed: A process that had it in hand is gone.
+        stuck: Its handler did not come back from its time-out.
+    """
+
+    contended: int = 0
+    lost: int = 0
+    crashed: bool = False
+    stuck: bool = False
+
+
+class Suspects(dict[int, Suspect]):
+    """Suspects by offset; for one thread."""
+
+    def of(self, offset: int) -> Suspect:
+        """Return the suspect at *offset*, a new one if there is none."""
+        if offset not in self and len(self) >= MOST:
+            del self[next(iter(self))]
+        return self.setdefault(offset, Suspect())
+
+    def charge(self, offset: int, limits: Limits) -> Reason | None:
+        """Return why the record at *offset* is charged instead of being run; None when it may run."""
+        suspect = self.get(offset)
+        if suspect is None:
+            return None
+        if suspect.stuck:
+            return Reason.TIMEOUT
+        return Reason.CONNECTION_LOST if suspect.lost >= limits.suspected else None
+
+    def clear_below(self, offset: int) -> None:
+        """Forget those below *offset*, which are dealt with."""
+        for one in [at for at in self if at < offset]:
+            del self[one]

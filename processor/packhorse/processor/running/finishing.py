@@ -1,0 +1,108 @@
+"""After the commit of a chunk: copies, heads that are finished, and what is then settled."""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from packhorse.core.errors import BrokerUnavailable
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.parking.draining import Ending, drain, release
+from packhorse.processor.parking.followers import Followers
+from packhorse.processor.partition.events import ChunkEnded, Ended
+from packhorse.processor.record import Delivery
+from packhorse.processor.running.judging import parks_after
+from packhorse.processor.running.sorting import Sorted
+from packhorse.processor.running.work import (
+    CountDeliveries,
+    Member,
+    Request,
+    Result,
+    SendKept,
+    SendRound,
+)
+
+if TYPE_CHECKING:
+    from packhorse.processor.running.batch import Chunk
+
+_COPIED = frozenset({Outcome.RETRY, Outcome.QUARANTINE})
+
+
+def finish(
+    chunk: "Chunk", found: Sorted, results: list[Result], old: list[Delivery]
+) -> Generator[Request, Any, ChunkEnded]:
+    """
+    Send the copies that are owed, let keys go whose head is finished, and say what is settled and how the chunk ended.
+
+    Nothing is settled before its copy is confirmed, and no head before what waits behind it was run: whoever comes after a
+    crash meets it again.
+    """
+    members = found.members[: len(results)]
+    yield from _count(found)
+    chunk.settled |= {delivery.record.offset for delivery in old}
+    owed = [*found.uncopied, *(r.delivery for r in results if r.outcome in _COPIED)]
+    unsent = {delivery.record.offset for delivery in (*owed, *found.circling)}
+    heads = dict(found.heads) | _finished(members, results)
+    dealt = {d.record.offset for d in found.duplicates} | {r.delivery.record.offset for r in results}
+    chunk.tried |= dealt
+    chunk.settled |= dealt - unsent - heads.keys()
+    missing: BrokerUnavailable | None = None
+    if unsent:
+        try:
+            if found.circling:
+                yield SendRound(found.circling)
+            if owed:
+                yield SendKept([delivery.id for delivery in owed])
+            chunk.settled |= unsent - heads.keys()
+        except BrokerUnavailable as error:
+            missing = error
+    if heads:
+        yield from _let_go(chunk, heads, unsent if missing is not None else frozenset())
+    if missing is not None:
+        raise missing
+    if found.wait is not None:
+        return chunk.ended(Ended.NOT_DUE, wait=found.wait)
+    return chunk.ended(Ended.WELL)
+
+
+def _count(found: Sorted) -> Generator[Request, Any, None]:
+    if found.duplicates:
+        yield CountDeliveries([delivery.id for delivery in found.duplicates])
+
+
+def _finished(members: list[Member], results: list[Result]) -> dict[int, str]:
+    """Return the keys, by offset, whose head this chunk has finished."""
+    heads: dict[int, str] = {}
+    for member, result in zip(members, results, strict=True):
+        if not member.head or member.key is None:
+            continue
+        passes = result.outcome is Outcome.QUARANTINE and not parks_after(member)
+        if passes or result.outcome in {Outcome.DONE, Outcome.SKIPPED}:
+            heads[member.delivery.record.offset] = member.key
+    return heads
+
+
+def _let_go(
+    chunk: "Chunk", heads: dict[int, str], unsent: frozenset[int] | set[int]
+) -> Generator[Request, Any, None]:
+    """Release the keys of *heads*; those behind which something waits are drained, one after another."""
+    released = yield from release(list(heads.values()))
+    waits, others = dict(released.busy), set()
+    followers = Followers(
+        app=chunk.app,
+        jitter=chunk.how.jitter,
+        skip_unknown=chunk.skip_unknown,
+        running=chunk.how.running,
+    )
+    for key in released.waiting:
+        drained = yield from drain(key, followers, mine=chunk.runs)
+        chunk.drained.extend(drained.results)
+        if drained.ended is Ending.BUSY:
+            waits[key] = drained.wait
+        if drained.ended is Ending.OTHER:
+            others.add(key)
+    for offset, key in heads.items():
+        if key in waits:
+            chunk.held[offset] = waits[key]
+        elif key in others:
+            chunk.others.add(offset)
+        elif offset not in unsent:
+            chunk.settled.add(offset)

@@ -1,0 +1,135 @@
+"""Sort a chunk by what the database knows of it: what is to be run, what was dealt with, what waits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from packhorse.core.ids import foreign_id
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.record import Delivery, digest_of
+from packhorse.processor.running.judging import parked, reused
+from packhorse.processor.running.work import InboxRow, Known, Member, Work
+from packhorse.processor.tiers.ladder import tier_seconds
+
+_FINISHED = frozenset({Outcome.DONE, Outcome.SKIPPED, Outcome.DISCARDED, Outcome.QUARANTINE})
+"""Outcomes of a head behind which its followers may go on; of quarantine the statement that releases has the last word."""
+_LATE, _LATER = 1.2, 2.0
+"""A copy that is due later than so many times its tier's delay, and so many seconds, was meant to go round."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sorted:
+    """
+    A chunk, sorted by what is known of it.
+
+    Attributes:
+        members: To be dealt with, in order.
+        duplicates: Dealt with before; their deliveries are counted.
+        uncopied: Recorded before, and their copy is not known to be confirmed.
+        circling: Copies whose wait is longer than any tier: they go round once more.
+        heads: Keys, by the offset of a copy of their head that came after it was finished, or of a wake-up: whoever sees
+            one goes on draining.
+        waiting: Not due yet, and all after the first of them.
+        wait: Seconds until that one is due; None when nothing waits.
+    """
+
+    members: list[Member] = field(default_factory=list)
+    duplicates: list[Delivery] = field(default_factory=list)
+    uncopied: list[Delivery] = field(default_factory=list)
+    circling: list[Delivery] = field(default_factory=list)
+    heads: dict[int, str] = field(default_factory=dict)
+    waiting: list[Delivery] = field(default_factory=list)
+    wait: float | None = None
+
+
+def below_watermark(delivery: Delivery, work: Work) -> bool:
+    """Return whether the offset alone says duplicate: below the watermark, and not of a leader that came after it."""
+    if delivery.record.offset >= work.position:
+        return False
+    epoch = delivery.record.leader_epoch
+    return epoch is None or work.leader_epoch is None or epoch <= work.leader_epoch
+
+
+def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: Work) -> Sorted:
+    """
+    Return *deliveries*, each with the hash of its key, sorted by what is *known*; of equal ids the later are duplicates.
+
+    What is parked is not run: it goes behind the head. A copy runs only if its attempt is the recorded one; a record whose
+    attempt is recorded, and waits as a copy, is never run itself.
+    """
+    found = Sorted()
+    seen: set[UUID] = set()
+    carries = work.stream.carries
+    for at, (delivery, key) in enumerate(deliveries):
+        row = known.rows.get(delivery.id)
+        if carries and delivery.wakes:
+            found.duplicates.append(delivery)
+            if key is not None and key in known.parked:
+                found.heads[delivery.record.offset] = key
+            continue
+        if delivery.id in seen:
+            found.duplicates.append(delivery)
+            continue
+        seen.add(delivery.id)
+        if row is None:
+            _new(found, delivery, key, known, carries=carries)
+        elif row.outcome is not Outcome.RETRY:
+            _settled(found, delivery, key, row, known, carries=carries)
+        elif not carries or delivery.attempt != row.attempt:
+            _waits_elsewhere(found, delivery, row, carries=carries)
+        elif row.due_in <= 0:
+            head = key is not None and known.parked.get(key) == delivery.id
+            found.members.append(Member(delivery=delivery, key=key, head=head, row=row))
+        elif row.due_in > tier_seconds(work.stream.tier or "0s") * _LATE + _LATER:
+            found.circling.append(delivery)
+            found.duplicates.append(delivery)
+        else:
+            found.waiting = [one for one, _ in deliveries[at:]]
+            found.wait = row.due_in
+            break
+    return found
+
+
+def _new(found: Sorted, delivery: Delivery, key: str | None, known: Known, *, carries: bool) -> None:
+    """A copy of what nobody recorded is no message: the record that it was made from comes again, if it is owed."""
+    if carries:
+        found.duplicates.append(delivery)
+        return
+    member = Member(delivery=delivery, key=key)
+    if key is not None and key in known.parked:
+        member.result = parked(member)
+    found.members.append(member)
+
+
+def _settled(
+    found: Sorted, delivery: Delivery, key: str | None, row: InboxRow, known: Known, *, carries: bool
+) -> None:
+    if not carries and row.digest is not None and row.digest != digest_of(delivery.record.value):
+        found.members.append(_other(delivery, key))
+        return
+    found.duplicates.append(delivery)
+    if row.outcome is Outcome.QUARANTINE and not row.copied:
+        found.uncopied.append(delivery)
+    if key is not None and row.outcome in _FINISHED and known.parked.get(key, _NONE) == delivery.id:
+        found.heads[delivery.record.offset] = key
+
+
+_NONE = object()
+
+
+def _waits_elsewhere(found: Sorted, delivery: Delivery, row: InboxRow, *, carries: bool) -> None:
+    if not carries and row.digest is not None and row.digest != digest_of(delivery.record.value):
+        found.members.append(_other(delivery, None))
+        return
+    found.duplicates.append(delivery)
+    if not row.copied:
+        found.uncopied.append(delivery)
+
+
+def _other(delivery: Delivery, key: str | None) -> Member:
+    """Return the member for a message whose id was used before: under an id of its own, by its place."""
+    origin = delivery.origin
+    other = delivery._replace(id=foreign_id(origin.topic_id, origin.partition, origin.offset))
+    member = Member(delivery=other, key=key)
+    member.result = reused(member)
+    return member

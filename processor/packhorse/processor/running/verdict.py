@@ -1,0 +1,72 @@
+"""How members are run, and what a failed run means."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from packhorse.core.errors import DatabaseUnavailable
+from packhorse.processor.outcomes import Reason
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
+from packhorse.processor.running.judging import after_run
+from packhorse.processor.running.work import Claim, Failure, Member, Ran, Result
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """
+    How members are run, and what was seen of it.
+
+    Attributes:
+        jitter: Draws from [0, 1).
+        clock: Monotonic seconds.
+        time: Seconds after which the transaction is cut behind the member that runs.
+        contended: The one member may not end in contention once more: then it is charged.
+        careful: Savepoints from the start.
+        in_hand: Offsets that are put on record before the transaction begins; none for members that are no records in hand.
+        claim: Under which followers are run.
+        again: Offsets that were counted before.
+        running: The member that runs, or is being committed alone, for whoever looks when the connection ends.
+        slow, quick: Hashes of keys whose member alone took longer than the time, and of those that did not.
+        failed: A member failed.
+        most: Members that a batch handler is given at once, after it failed with more.
+    """
+
+    jitter: Callable[[], float]
+    clock: Callable[[], float]
+    time: float
+    contended: bool = False
+    careful: bool = False
+    in_hand: list[int] = field(default_factory=list)
+    claim: Claim | None = None
+    again: frozenset[int] = frozenset()
+    running: list[Member] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+    quick: list[str] = field(default_factory=list)
+    failed: bool = False
+    most: int | None = None
+
+
+def judged(member: Member, ran: Ran, how: Attempt) -> Result | None:
+    """
+    Return the result that a failed run means; None when the handler ended the transaction.
+
+    Raises:
+        Contention, DatabaseUnavailable, Stopped, GivenUp, Down: It is not the member's fault alone, or nobody's.
+    """
+    match ran.failure:
+        case Failure.CONTENTION if not how.contended:
+            raise Contention(ran.error)
+        case Failure.CONTENTION:
+            charged = ran._replace(failure=Failure.TEMPORARY, reason=Reason.CONTENTION.value)
+            return after_run(member, charged, jitter=how.jitter())
+        case Failure.CONNECTION:
+            raise DatabaseUnavailable(ran.error)
+        case Failure.DOWN:
+            raise Down("" if member.handler is None else member.handler.name, ran.error)
+        case Failure.STOP:
+            raise Stopped(ran.error)
+        case Failure.GIVEN_UP:
+            raise GivenUp(ran.error)
+        case Failure.BROKEN:
+            return None
+        case _:
+            return after_run(member, ran, jitter=how.jitter())
