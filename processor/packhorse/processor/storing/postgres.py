@@ -22,6 +22,33 @@ from packhorse.processor.storing.guarding.postgres import (
 from packhorse.processor.storing.sql import BEGIN, WAS_COMMITTED
 from packhorse.processor.storing.store import Answer, Steps
 
+__all__ = [
+    "AsyncConnection",
+    "AsyncGuardedConnection",
+    "Connection",
+    "Guarded",
+    "GuardedConnection",
+    "IntegrityError",
+    "UniqueViolation",
+    "abandon",
+    "abegin",
+    "acommand",
+    "aconnect",
+    "arun",
+    "async_abandon",
+    "async_sync",
+    "awas_committed",
+    "begin",
+    "command",
+    "connect",
+    "run",
+    "settings_of",
+    "standing",
+    "sync",
+    "translated",
+    "was_committed",
+]
+
 T = TypeVar("T")
 
 Connection = psycopg.Connection[Any]
@@ -168,16 +195,12 @@ def sync(connection: GuardedConnection) -> None:
         StatementFailed: One statement failed, and the transaction with it; it names the member.
         psycopg.Error: The transaction lost to another one, or the connection was lost.
     """
-    if connection.pipe.is_waiting:
-        with connection.lock:
-            connection.wait(connection.pipe.sync_gen())
+    connection.sync()
 
 
 async def async_sync(connection: AsyncGuardedConnection) -> None:
     """Wait until all that is queued has run; raises what `sync` does."""
-    if connection.pipe.is_waiting:
-        async with connection.lock:
-            await connection.wait(connection.pipe.sync_gen())
+    await connection.sync()
 
 
 def abandon(connection: GuardedConnection) -> None:

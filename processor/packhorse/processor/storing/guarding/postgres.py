@@ -8,7 +8,8 @@ looked at with the connection's lock held, so a thread that comes late can't sli
 """
 
 import threading
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NoReturn, Self
 
 import psycopg
@@ -150,6 +151,10 @@ class _GuardedQueries:
             if getattr(self, "_withhold", False):
                 raise TransactionRefused(f"a cursor WITH HOLD {OUTLIVING}")
         if connection.pipe.is_waiting:
+            if connection._pipeline is not None:  # noqa: SLF001 psycopg's cursors ask it the same way
+                raise TransactionRefused(
+                    "ctx.pipeline inside `with connection.pipeline():` is refused: two queues have no order; use one of them"
+                )
             yield from connection.pipe.sync_gen()
         yield from super()._start_query(query)  # type: ignore[misc]  # of the cursor that this is mixed into
 
@@ -162,6 +167,11 @@ class _GuardedQueries:
 class GuardedCursor(_GuardedQueries, psycopg.Cursor[Any]):
     """A cursor that refuses to end the transaction that was lent out."""
 
+    def executemany(self, *query: Any, **more: Any) -> None:
+        """Execute as psycopg does, behind what is queued: it begins a pipeline of its own."""
+        self._conn.sync()
+        super().executemany(*query, **more)
+
 
 class GuardedServerCursor(_GuardedQueries, psycopg.ServerCursor[Any]):
     """A named cursor that refuses to end the transaction, and to outlive it."""
@@ -169,6 +179,11 @@ class GuardedServerCursor(_GuardedQueries, psycopg.ServerCursor[Any]):
 
 class AsyncGuardedCursor(_GuardedQueries, psycopg.AsyncCursor[Any]):
     """A cursor that refuses to end the transaction that was lent out."""
+
+    async def executemany(self, *query: Any, **more: Any) -> None:
+        """Execute as psycopg does, behind what is queued: it begins a pipeline of its own."""
+        await self._conn.sync()
+        await super().executemany(*query, **more)
 
 
 class AsyncGuardedServerCursor(_GuardedQueries, psycopg.AsyncServerCursor[Any]):
@@ -193,6 +208,20 @@ class GuardedConnection(_Guarded, psycopg.Connection[Any]):
             refuse("close()")
         super().close()
 
+    def sync(self) -> None:
+        """Wait until all that is queued has run; raises what `Pipe.sync_gen` does, and TransactionRefused as cursors do."""
+        self.check_lent()
+        if self.pipe.is_waiting:
+            with self.lock:
+                self.wait(self.pipe.sync_gen())
+
+    @contextmanager
+    def pipeline(self) -> Iterator[psycopg.Pipeline]:
+        """Begin a pipeline of psycopg's, behind what is queued."""
+        self.sync()
+        with super().pipeline() as pipeline:
+            yield pipeline
+
     def end(self) -> None:
         """Close, whatever is open; for the lane alone."""
         super().close()
@@ -215,6 +244,20 @@ class AsyncGuardedConnection(_Guarded, psycopg.AsyncConnection[Any]):
         if self.lease is not None or self.pgconn.transaction_status in _OPEN:
             refuse("close()")
         await super().close()
+
+    async def sync(self) -> None:
+        """Wait until all that is queued has run, as `GuardedConnection.sync`."""
+        self.check_lent()
+        if self.pipe.is_waiting:
+            async with self.lock:
+                await self.wait(self.pipe.sync_gen())
+
+    @asynccontextmanager
+    async def pipeline(self) -> AsyncIterator[psycopg.AsyncPipeline]:
+        """Begin a pipeline of psycopg's, behind what is queued."""
+        await self.sync()
+        async with super().pipeline() as pipeline:
+            yield pipeline
 
     async def end(self) -> None:
         """Close, whatever is open; for the lane alone."""

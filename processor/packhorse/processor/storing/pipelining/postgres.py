@@ -62,6 +62,7 @@ class Pipe:
 
     Attributes:
         own: What the member in hand has queued; another list for each, so that a thread that comes late finds none.
+        is_sending: The connection is in pipeline mode.
         is_exposed: Something of the member in hand was sent, so its failure must be rolled back.
     """
 
@@ -78,17 +79,13 @@ class Pipe:
         self._failure: tuple[Entry, pg.Error] | None = None
         self._member: object = None
         self._in_hand = False
+        self.is_sending = False
         self.is_exposed = False
 
     @property
     def is_waiting(self) -> bool:
         """Return whether something is queued or on its way."""
-        return bool(self.own or self._kept or self._expected)
-
-    @property
-    def is_sending(self) -> bool:
-        """Return whether something is on its way: the connection is in pipeline mode."""
-        return bool(self._expected)
+        return self.is_sending or bool(self.own or self._kept)
 
     @property
     def may_send(self) -> bool:
@@ -193,21 +190,23 @@ class Pipe:
             if unsent:
                 unsent = self._pgconn.flush()
         self._pgconn.exit_pipeline_mode()
+        self.is_sending = False
         self._raise_failure()
 
     def abandon_gen(self) -> Steps:
         """Forget what is queued, and wait for what is on its way whatever becomes of it: the transaction is rolled back."""
         self.drop()
         self._kept.clear()
-        if self._expected:
+        if self.is_sending:
             try:
                 yield from self.sync_gen()
             except StatementFailed:
                 return
 
     def _send(self) -> None:
-        if not self._expected:
+        if not self.is_sending:
             self._pgconn.enter_pipeline_mode()
+            self.is_sending = True
         for entry in self._kept:
             self._send_one(entry)
         for entry in self.own:
