@@ -7,13 +7,17 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from alembic import command
+from alembic.config import Config
 from psycopg import errors as pg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from sqlalchemy import create_engine
 from tests.support.accounts import AmountMoved
 from tests.support.databases import unique_name
 from tests.support.wait import eventually
@@ -83,6 +87,72 @@ def test_up_makes_everything_and_again_changes_nothing(empty_database: str) -> N
     assert first.partitions_until == SYSTEM_CLOCK.now().date() + timedelta(days=DAYS_AHEAD)
     assert migrate.upgrade(empty_database) == migrate.status(empty_database) == first
     assert catalog(empty_database) == made
+
+
+PROCESSORS = (
+    "inbox",
+    "watermark",
+    "failed_attempt",
+    "quarantined_message",
+    "parked_key",
+    "parked_message",
+    "retry_message",
+    "in_hand",
+    "started",
+    "pause",
+    "processor_member",
+    "inbox_retention",
+)
+BEFORE_PARTITIONS = """
+INSERT INTO packhorse.inbox (group_id, topic, message_id, outcome, partition, "offset", reason)
+SELECT 'g', 't', gen_random_uuid(), CASE n WHEN 1 THEN 'retry' ELSE 'done' END, 0, n, 'r' FROM generate_series(1, 100) n;
+INSERT INTO packhorse.watermark (group_id, topic_id, partition, topic, "offset", incarnation)
+VALUES ('g', gen_random_uuid(), 0, 't', 101, 'i');
+"""
+
+
+@pytest.mark.case("X-10")
+def test_a_filled_inbox_becomes_the_default_partition_with_its_rights(empty_database: str, role: str) -> None:
+    """Fails when a row, a right or the owner is lost on the way, and the processor of the version before stops."""
+    owner = unique_name("owner")
+    execute(empty_database, "CREATE SCHEMA packhorse", f"CREATE ROLE {owner}")
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(empty_database))
+    with engine.begin() as connection:
+        config = Config(attributes={"schema": "packhorse", "connection": connection})
+        config.set_main_option("script_location", str(Path(alembic.__file__).parent / "migrations"))
+        config.set_main_option("path_separator", "os")
+        command.upgrade(config, "0005")
+    engine.dispose()
+    try:
+        execute(
+            empty_database,
+            BEFORE_PARTITIONS,
+            f"GRANT ALL ON SCHEMA packhorse TO {owner}",
+            f"ALTER TABLE packhorse.inbox OWNER TO {owner}",
+            f"GRANT USAGE ON SCHEMA packhorse TO {role}",
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON packhorse.inbox TO {role}",
+        )
+        assert migrate.upgrade(empty_database, days_ahead=0).ready
+        with psycopg.connect(as_role(empty_database, role), autocommit=True) as connection_of_role:
+            counts = connection_of_role.execute(
+                "SELECT count(*), count(*) FILTER (WHERE outcome = 'retry'), count(digest) FROM packhorse.inbox"
+            ).fetchone()
+            assert counts == (100, 1, 0)
+            again = "INSERT INTO packhorse.inbox SELECT * FROM packhorse.inbox LIMIT 1"
+            with pytest.raises(pg.UniqueViolation):
+                connection_of_role.execute(again)
+            assert connection_of_role.execute(f"{again} ON CONFLICT DO NOTHING").rowcount == 0
+            assert connection_of_role.execute("UPDATE packhorse.inbox SET reason = 's'").rowcount == 100
+        with psycopg.connect(empty_database) as asked:
+            owners = asked.execute(
+                "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'packhorse' AND tablename LIKE 'inbox%'"
+                " AND tablename <> 'inbox_retention'"
+            ).fetchall()
+            assert owners == [(owner,)]
+            first = asked.execute("SELECT first_at = '-infinity' FROM packhorse.watermark").fetchone()
+            assert first == (True,)
+    finally:
+        execute(empty_database, f"DROP OWNED BY {owner} CASCADE", f"DROP ROLE {owner}")
 
 
 @pytest.mark.case("X-10")
@@ -366,7 +436,7 @@ def test_a_registrar_fills_the_table_of_schemas_alone(empty_database: str, role:
 def test_a_processor_and_an_operator_have_their_tables(empty_database: str, role: str) -> None:
     processor = granted(empty_database, "processor", role)
     with psycopg.connect(processor) as connection:
-        for table in ("inbox", "watermark", "failed_attempt", "quarantined_message"):
+        for table in PROCESSORS:
             connection.execute(sql.SQL("DELETE FROM packhorse.{}").format(sql.Identifier(table)))
         connection.execute("INSERT INTO packhorse.audit (actor, act) VALUES ('p', 'a')")
     refused(
@@ -374,6 +444,8 @@ def test_a_processor_and_an_operator_have_their_tables(empty_database: str, role
         "SELECT FROM packhorse.relay",
         "DELETE FROM packhorse.audit",
         "UPDATE packhorse.outbox SET type = ''",
+        "DROP TABLE packhorse.inbox_default",
+        "TRUNCATE packhorse.inbox",
     )
     execute(empty_database, f"DROP OWNED BY {role}")
     operator = granted(empty_database, "operator", role)
