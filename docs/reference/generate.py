@@ -1,5 +1,5 @@
 """
-Write docs/reference/cli.md and settings.md from the command tree and the settings models.
+Write docs/reference/cli.md, settings.md and errors.md from the command tree, the settings models and the defaults for errors.
 
     python docs/reference/generate.py           writes them
     python docs/reference/generate.py --check   says which are not current, and fails
@@ -19,6 +19,7 @@ from packhorse.cli.exits import ExitCode
 from packhorse.cli.lazy import load
 from packhorse.cli.mounts import MOUNTS, Panel
 from packhorse.console.doctor.compose import settings_models
+from packhorse.processor.running.defaults import CLASSES, SQLSTATES, STATUSES, Rule
 from packhorse.schemas.settings import PartSettings
 from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, NamespaceSettings, RegistrySettings
 
@@ -32,6 +33,30 @@ Secrets are never flags. Whatever a message carries is printed with control char
 
 `packhorse --config FILE …` reads another settings file; `packhorse --log-format json …` makes daemons log one JSON object a
 line. `packhorse --help` imports no part and no driver: 0.15 to 0.2 s on a two-core machine.
+"""
+_ERRORS_PROSE = """\
+What becomes of a message whose handler ends with an error depends on the error's class:
+
+- **temporary**: tried again after the next delay of the handler's ladder, charged an attempt
+- **permanent**: quarantine at once
+- **contention**: the transaction runs again, not charged; alone, five times, then charged
+- **infrastructure**: reading pauses, nothing is charged; while the database is well without the message, it is charged in the end
+
+The first of these decides:
+
+1. The lane's own connection is gone: infrastructure, whatever was raised.
+2. What the handler raises on purpose: `Skip`, `Quarantine`, `Retry`, `Later`.
+3. `down=` or `permanent=` name the very class of the error, or of the driver's error that it wraps.
+4. Contention, by the tables below.
+5. `down=` names a class that it is of, or that what it was raised from is of; unless `permanent=` names a nearer one.
+6. Infrastructure, by the tables below.
+7. `permanent=` names a class that it, or the driver's error that it wraps, is of.
+8. The other defaults below.
+
+Of an `ExceptionGroup` (a `TaskGroup`) the mildest member decides. Contention and infrastructure count wherever they stand in the
+chain of causes; permanent does not: who raises an error of their own from another has thought about it.
+An error is permanent by default only where the database or the server refuses the values themselves, whatever other messages do;
+a mistake costs there a redrive, elsewhere some attempts.
 """
 _SETTINGS_PROSE = """\
 A setting comes from the command's flag, else from the environment, else from `packhorse.toml` in the working folder (or the
@@ -70,6 +95,39 @@ def cli_page() -> str:
                 found = commands(load(mount), f"packhorse {mount.name}")
                 parts += [_command(path, each) for path, each in found]
     return "\n".join(parts)
+
+
+def errors_page() -> str:
+    """Return the reference of what errors of handlers are taken for."""
+    return "\n".join(
+        [
+            "# Errors of handlers\n",
+            NOTE,
+            _ERRORS_PROSE,
+            "## By SQLSTATE\n",
+            "The longest start decides. What is not named is temporary. psycopg, asyncpg, psycopg2, and what SQLAlchemy wraps.\n",
+            _rules(SQLSTATES),
+            "## By HTTP status\n",
+            "Errors of httpx, requests, aiohttp and urllib that hold an answer.\n",
+            _rules(STATUSES),
+            "## By class\n",
+            _rules(CLASSES, code=True),
+        ]
+    )
+
+
+def _rules(rules: Sequence[Rule], *, code: bool = False) -> str:
+    def shown(known_by: str) -> str:
+        return (
+            ", ".join(f"`{one}`" for one in known_by.split(", "))
+            if code and known_by != "any other"
+            else known_by
+        )
+
+    return _table(
+        ("error", "class", "says, and why"),
+        [(shown(r.known_by), r.means.value, _escaped(r.why)) for r in rules],
+    )
 
 
 def example_of(command: Any) -> str | None:
@@ -173,7 +231,7 @@ def _escaped(text: str) -> str:
     return "`".join(piece if n % 2 else piece.replace("<", "&lt;") for n, piece in enumerate(pieces))
 
 
-PAGES = {"cli.md": cli_page, "settings.md": settings_page}
+PAGES = {"cli.md": cli_page, "settings.md": settings_page, "errors.md": errors_page}
 
 
 def stale() -> list[str]:

@@ -66,7 +66,7 @@ SQLSTATES: tuple[Rule, ...] = (
     Rule("54", _P, "a limit of the database: too large for an index, nested too deeply"),
     Rule("55P03", _C, "the lock was not to be had in time"),
     Rule("57014", _T, "the query was cancelled, by a time-out or a person"),
-    Rule("57P", _I, "the server shuts down, starts or was crashed by somebody"),
+    Rule("57P", _I, "the server shuts down, starts, or one of its processes crashed"),
     Rule("58", _I, "the server's own input and output"),
 )
 """By SQLSTATE; the longest start decides. psycopg, asyncpg and psycopg2, and what SQLAlchemy wraps."""
