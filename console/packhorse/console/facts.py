@@ -180,6 +180,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """A group whose inbox may have let the id's row go: closed rows of before *kept_from* are *days* old or older."""
+
+    group: str
+    kept_from: datetime
+    days: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All that one database knows about one id, read in one snapshot."""
 
@@ -192,3 +201,4 @@ class Facts:
     attempts: tuple[FailedAttempt, ...] = ()
     quarantined: tuple[QuarantinedMessage, ...] = ()
     acts: tuple[Act, ...] = ()
+    forgotten: tuple[Forgotten, ...] = ()

@@ -20,6 +20,7 @@ from packhorse.console.facts import (
     Discard,
     Facts,
     FailedAttempt,
+    Forgotten,
     Hold,
     InboxRow,
     OutboxRow,
@@ -31,6 +32,7 @@ from packhorse.console.pages import Filter, Page, Position, page_of
 from packhorse.console.redrive import Order, acted_already
 from packhorse.core.connecting import next_step
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost, SettingsError
+from packhorse.core.ids import time_of
 from packhorse.core.redaction import secrets_of, without_secrets
 
 _LIMITS = """
@@ -74,6 +76,9 @@ class PostgresTables:
                 ),
                 quarantined=tuple(_quarantined(row) for row in self._all(cursor, sql.QUARANTINED_OF, wanted)),
                 acts=tuple(Act(**row) for row in self._all(cursor, sql.ACTS_OF, wanted)),
+                forgotten=tuple(
+                    Forgotten(**row) for row in self._all(cursor, sql.FORGOTTEN, {"at": time_of(message_id)})
+                ),
             )
 
     def page(self, wanted: Filter, *, after: Position | None, limit: int) -> Page:

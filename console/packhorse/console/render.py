@@ -106,6 +106,7 @@ def status_json(status: Status, *, show_key: bool) -> dict[str, Any]:
         "search": status.search.said,
         "groups": [_group_json(group, show_key=show_key) for group in status.groups],
         "acts": status.acts,
+        "forgotten": status.forgotten,
     }
 
 

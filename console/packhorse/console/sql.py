@@ -39,6 +39,12 @@ FROM {schema}.inbox AS i WHERE i.message_id = %(id)s ORDER BY i.recorded_at, i.g
 """
 """What every group has dealt with, for one id."""
 
+FORGOTTEN = """
+SELECT r.group_id AS "group", r.kept_from, extract(day FROM clock_timestamp() - r.kept_from)::int AS days
+FROM {schema}.inbox_retention AS r WHERE r.group_id <> '' AND r.kept_from > %(at)s ORDER BY r.group_id
+"""
+"""Groups whose inbox keeps no closed rows of the time in an id."""
+
 FAILED_ATTEMPTS = """
 SELECT f.group_id AS "group", f.topic, f.attempt, f.failed_at, f.reason, f.error, f.due_at
 FROM {schema}.failed_attempt AS f WHERE f.message_id = %(id)s ORDER BY f.group_id, f.topic, f.attempt

@@ -10,6 +10,7 @@ from packhorse.console.facts import (
     Discard,
     Facts,
     FailedAttempt,
+    Forgotten,
     Hold,
     InboxRow,
     OutboxRow,
@@ -79,12 +80,13 @@ class Status:
     The way of one message so far.
 
     Attributes:
-        known: False when this database has never seen the id: it is not recorded, not pending, nothing.
+        known: False when this database has no row of the id: it is not recorded, not pending, nothing.
         standing: The answer in one line.
         published_why: What `published` rests on.
         place: Where the record stands on its topic, the earliest that is known.
         hold: The hold of the relay that keeps it back; None: none does.
         discard: Who gave it up before it was published.
+        forgotten: Groups that may have dealt with it and whose inbox no longer keeps rows of that time.
     """
 
     id: UUID
@@ -99,6 +101,7 @@ class Status:
     acts: tuple[Act, ...]
     hold: Hold | None = None
     discard: Discard | None = None
+    forgotten: tuple[Forgotten, ...] = ()
 
 
 def status_of(facts: Facts, search: Search) -> Status:
@@ -121,6 +124,9 @@ def status_of(facts: Facts, search: Search) -> Status:
         acts=facts.acts,
         hold=hold,
         discard=facts.discard,
+        forgotten=tuple(
+            each for each in facts.forgotten if each.group not in {group for group, _ in _groups(facts)}
+        ),
     )
 
 
@@ -214,6 +220,17 @@ def _group_standing(
             return inbox.outcome.value
 
 
+def forgotten_line(forgotten: Sequence[Forgotten]) -> str:
+    """
+    Say which groups may have dealt with a message and no longer know.
+
+    >>> forgotten_line([Forgotten(group="figures", kept_from=datetime(2026, 8, 1, tzinfo=UTC), days=22)])
+    'group figures keeps rows for 22 days, and may have dealt with it'
+    """
+    named = ", ".join(f"{each.group} keeps rows for {each.days} days" for each in forgotten)
+    return f"group {named}, and may have dealt with it"
+
+
 def _published(facts: Facts, place: Place | None, hold: Hold | None) -> tuple[Published, str]:
     row = facts.recorded
     if place is not None:
@@ -243,6 +260,8 @@ def _place_of(facts: Facts) -> Place | None:
 def _standing(
     facts: Facts, *, known: bool, published: Published, groups: tuple[GroupStatus, ...], hold: Hold | None
 ) -> str:
+    if not known and facts.forgotten:
+        return f"older than the inbox keeps: no row; {forgotten_line(facts.forgotten)}"
     if not known:
         return (
             f"unknown: no outbox row, delivery, quarantined message or act in database schema {facts.schema}; "
@@ -258,6 +277,8 @@ def _standing(
             if hold is None
             else f"held by the relay, hold {hold.id}: {hold.code}"
         )
+    if published is Published.YES and facts.forgotten:
+        return f"published; {forgotten_line(facts.forgotten)}"
     if published is Published.YES:
         return "published, no delivery known in this database"
     return "recorded; whether it is published is unknown"

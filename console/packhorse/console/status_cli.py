@@ -40,7 +40,7 @@ def status(
     Say where one message stands: recorded, published, delivered, with what result, why it stopped and who acted.
 
     Exit code 0 when the id is known in this database, 6 when it is not. "Unknown" means it was never committed here; it is
-    not the same as "recorded, not yet published".
+    not the same as "recorded, not yet published". "Older than the inbox keeps" means that its rows, if there were any, are gone.
 
     [bold]Example[/]
       packhorse status 019b76da-a800-7000-8000-000000000000

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,9 @@ from packhorse.console.pages import Filter, Position
 from packhorse.console.postgres import PostgresTables, opened
 from packhorse.console.service import OperatorService
 from packhorse.console.status import Published, Redrive
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost, SettingsError
+from packhorse.core.ids import uuid7_from
 from packhorse.producer.grants import grants
 
 WHY = "fixed in 1.4.2"
@@ -48,6 +50,22 @@ def one(connection: psycopg.Connection[Any], query: str, *values: object) -> Any
 
 def audit_count(connection: psycopg.Connection[Any]) -> int:
     return int(one(connection, "SELECT count(*) FROM packhorse.audit"))
+
+
+def test_an_id_of_before_what_the_inbox_keeps_is_said_so(
+    service: OperatorService, connection: psycopg.Connection[Any]
+) -> None:
+    connection.execute(
+        "INSERT INTO packhorse.inbox_retention (group_id, kept_from) VALUES ('', '-infinity'),"
+        " ('figures', clock_timestamp() - interval '22 days 1 hour')"
+    )
+    now = SYSTEM_CLOCK.now()
+    old, young = (uuid7_from(now - timedelta(days=days), bytes(10)) for days in (23, 21))
+    assert service.status(old, search=False).standing == (
+        "older than the inbox keeps: no row; group figures keeps rows for 22 days, and may have dealt with it"
+    )
+    assert service.status(young, search=False).standing.startswith("unknown")
+    assert service.status(UUID(int=7 << 124 | 4 << 76), search=False).standing.startswith("unknown")
 
 
 @pytest.mark.case("X-01")

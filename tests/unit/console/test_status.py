@@ -3,7 +3,17 @@
 import pytest
 from tests.support.console_facts import NOON, act, facts, hold, inbox_row, outbox_row, quarantined
 
-from packhorse.console.facts import Discard, Facts, Hold, InboxRow, Outcome, Place, QuarantinedMessage, State
+from packhorse.console.facts import (
+    Discard,
+    Facts,
+    Forgotten,
+    Hold,
+    InboxRow,
+    Outcome,
+    Place,
+    QuarantinedMessage,
+    State,
+)
 from packhorse.console.status import (
     NOT_ASKED,
     NOT_NEEDED,
@@ -24,6 +34,19 @@ def test_an_id_that_nothing_knows_is_unknown_and_not_pending() -> None:
     assert not status.known
     assert status.standing.startswith("unknown:")
     assert status.published is Published.UNKNOWN
+
+
+def test_an_id_from_before_what_the_inbox_keeps_is_not_called_unknown() -> None:
+    gone = (Forgotten(group="figures", kept_from=NOON, days=22),)
+    status = status_of(facts(forgotten=gone), NOT_ASKED)
+    assert not status.known
+    assert status.standing == (
+        "older than the inbox keeps: no row; group figures keeps rows for 22 days, and may have dealt with it"
+    )
+    published = status_of(facts(recorded=outbox_row(published=True), forgotten=gone), NOT_ASKED)
+    assert published.standing.startswith("published; group figures")
+    answered = status_of(facts(inbox=(inbox_row(),), forgotten=gone), NOT_ASKED)
+    assert "keeps rows" not in answered.standing
 
 
 @pytest.mark.case("X-01")
