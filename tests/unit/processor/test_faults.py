@@ -12,7 +12,7 @@ from packhorse.core.errors import KeysLocked, RegistryUnavailable, Undecodable
 from packhorse.core.message import MessageType
 from packhorse.processor import Processor, Quarantine, Skip
 from packhorse.processor.app import Handler
-from packhorse.processor.member.buffer import bytes_of
+from packhorse.processor.member.queue import bytes_of
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.faults import ERROR_MAX, describe, ran_of
 from packhorse.processor.running.judging import faulty
@@ -130,4 +130,4 @@ def test_the_text_of_a_fault_is_capped_like_any_other() -> None:
 def test_what_is_read_ahead_is_measured_with_its_headers() -> None:
     """Fails when headers count for nothing: small messages with large ones would fill the memory."""
     record = Record("unit.orders", 0, 0, 0, 0, b"k", None, (("name", b"x" * 1_000_000), ("null", None)))
-    assert bytes_of([record]) == 1_000_009
+    assert bytes_of(record) == 1_000_009
