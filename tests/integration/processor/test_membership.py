@@ -5,13 +5,22 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # exported at run time
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 from tests.support.stack import PrivateBroker
 from tests.support.topics import make_topic
 from tests.support.wait import eventually
 
 from packhorse.core.logs import logger
+from packhorse.local.settings import Endpoints
 from packhorse.processor.clients import consumer_properties
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer
+from packhorse.processor.kafka.group_times import GroupQuestions
 from packhorse.processor.settings import ProcessorSettings
 
 PROTOCOLS = ("consumer", "classic")
@@ -115,3 +124,19 @@ def test_a_member_that_was_cut_off_forgets_is_refused_and_comes_back(
     late = [report for member in first for report in member.commits]
     assert late
     assert all(report.ended == "refused" for report in late), late
+
+
+def test_a_groups_times_are_those_that_the_broker_goes_by(stack: Endpoints, topic_prefix: str) -> None:
+    """Fails when Kafka's defaults, or the client's own session time-out, are taken for a KIP-848 group."""
+    admin = AdminClient({"bootstrap.servers": stack.kafka_bootstrap})
+    broker = GroupQuestions({"bootstrap.servers": stack.kafka_bootstrap})
+    own, others = f"{topic_prefix}.own", f"{topic_prefix}.others"
+    entry = ConfigEntry("consumer.session.timeout.ms", "9000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, own, incremental_configs=[entry])
+    next(iter(admin.incremental_alter_configs([resource]).values())).result(10)
+    newer = {"group.protocol": "consumer"}
+    eventually(lambda: broker.times(own, newer).whose == "group", what="the group's setting shows")
+    assert broker.times(own, newer).session == 9.0
+    assert broker.times(others, newer).whose == "brokers"
+    assert broker.times(others, {"group.protocol": "classic"}).session == 45.0
+    assert not broker.is_classic(others)

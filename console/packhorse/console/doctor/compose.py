@@ -10,6 +10,7 @@ from packhorse.console.doctor.findings import Finding, ok, skipped
 from packhorse.console.doctor.judge_broker import judge_broker, judge_plan, judge_topics, topics_of
 from packhorse.console.doctor.judge_schemas import judge_schemas
 from packhorse.console.doctor.judge_settings import Further, judge_settings
+from packhorse.console.doctor.judge_takeover import judge_takeover
 from packhorse.console.doctor.runner import Check
 from packhorse.console.settings import DoctorSettings
 from packhorse.core.errors import InfrastructureError, NotReady, UnknownSchema
@@ -56,6 +57,12 @@ def checks(settings: DoctorSettings, *, avro: Path | None, app: str | None) -> l
         ),
         Check(
             name="topics", run=doctor.topics, cause="a right is missing", next_step="packhorse topics plan"
+        ),
+        Check(
+            name="take-over",
+            run=doctor.takeover,
+            cause=away,
+            next_step="see docs/how-to/run-the-processor.md",
         ),
         Check(
             name="registry",
@@ -143,6 +150,32 @@ class _Doctor:
                 )
             ]
         return list(judge_topics(sources, groups, topics))
+
+    def takeover(self) -> Sequence[Finding]:
+        database, kafka = self._database(), self._settings.kafka()
+        if database is None or kafka is None:
+            return [skipped("take-over", "needs a database and a broker")]
+        from packhorse.processor.clients import admin_properties
+        from packhorse.processor.kafka.group_times import GroupQuestions
+
+        try:
+            groups = {group for group, _, _ in database.topics()[1]}
+        except (InfrastructureError, NotReady) as error:
+            return [
+                skipped("take-over", f"not looked at: {error}", next_step="see the check of the database")
+            ]
+        broker = GroupQuestions(admin_properties(kafka))
+        times = {
+            group: broker.times(
+                group,
+                {
+                    **kafka.kafka_properties,
+                    "group.protocol": "classic" if broker.is_classic(group) else "consumer",
+                },
+            )
+            for group in groups
+        }
+        return list(judge_takeover(times)) or [skipped("take-over", "no group reads")]
 
     def registry(self) -> Sequence[Finding]:
         registry = self._settings.registry()
