@@ -106,13 +106,13 @@ class Metric(Enum):
         "Runs of a handler, by outcome",
     )
     PROCESSOR_BATCH = (
-        "packhorse.processor.running.batch.size",
+        "packhorse.processor.batch.size",
         Kind.HISTOGRAM,
         "{message}",
         "Messages in one group commit",
     )
     PROCESSOR_DURATION = (
-        "packhorse.processor.running.batch.duration",
+        "packhorse.processor.batch.duration",
         Kind.HISTOGRAM,
         "s",
         "Time of one group commit",

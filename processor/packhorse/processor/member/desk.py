@@ -11,7 +11,9 @@ from typing import Protocol
 
 from packhorse.core.backoff import delay_after
 from packhorse.core.clock import Chance, Clock
+from packhorse.processor.breaking.stops import Told
 from packhorse.processor.member.fence import Fence
+from packhorse.processor.member.gates import Gates
 from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place, Report
 from packhorse.processor.member.queue import Queue, Waiting
 from packhorse.processor.member.suspects import Suspects
@@ -112,7 +114,7 @@ class Desk:
 
     Attributes:
         stop: Why the process must stop, once something says so.
-        shut: Gates that are shut: handlers whose messages wait.
+        gates: Handlers whose messages wait, and how they are tried.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Desk:
         clock: Clock,
         chance: Chance,
         alarm: Callable[[Place, Alarm], None],
+        tell: Callable[[Told], None] = lambda told: None,  # noqa: ARG005 its name says what it is
     ) -> None:
         self._fetcher = fetcher
         self._works = works
@@ -143,7 +146,7 @@ class Desk:
         self._turn = 0
         self._holding: Holding = lambda place: False  # noqa: ARG005 its name says what it is
         self.stop: str | None = None
-        self.shut: set[str] = set()
+        self.gates = Gates(clock, chance, tell)
 
     def __contains__(self, place: Place) -> bool:
         return place in self._slots
@@ -244,6 +247,8 @@ class Desk:
 
     def dispatch(self) -> None:
         """Hand chunks to the lanes that have nothing to do, one partition after another."""
+        while self.idle > 0 and self.gates.shut and self._next_probe():
+            pass
         while self.idle > 0:
             spare = self.idle > 1 or self._lanes == 1
             if not (self._next_chunk(slow=spare) or (not spare and self._next_chunk(slow=True))):
@@ -278,6 +283,7 @@ class Desk:
             slot = self._slots.pop(place, None)
             if slot is not None:
                 slot.fence.up = True
+                self.gates.gone(slot.flights)
                 slot.state, _ = self._decide(slot, Lost())
 
     def _number(self) -> int:
@@ -291,7 +297,7 @@ class Desk:
             slot = self._slots[place]
             if slot.dry or not slot.state.may_run:
                 continue
-            chunk = slot.queue.take(slot.state.limit, lonely=slot.suspects, shut=self.shut, slow=slow)
+            chunk = slot.queue.take(slot.state.limit, lonely=slot.suspects, shut=self.gates.shut, slow=slow)
             if chunk:
                 self._turn = (self._turn + step + 1) % len(places)
                 self._submit(place, slot, chunk)
@@ -299,7 +305,19 @@ class Desk:
             slot.dry = slow
         return False
 
-    def _submit(self, place: Place, slot: _Slot, chunk: Sequence[Waiting]) -> None:
+    def _next_probe(self) -> bool:
+        """Hand out one message of a handler that is stopped, when its time has come; return whether one was."""
+        queues = {place: slot.queue for place, slot in self._slots.items() if slot.state.may_run}
+        found = self.gates.probe(queues)
+        if found is None:
+            return False
+        gate, place, one = found
+        self._submit(place, self._slots[place], [one], gate=gate)
+        return True
+
+    def _submit(
+        self, place: Place, slot: _Slot, chunk: Sequence[Waiting], *, gate: str | None = None
+    ) -> None:
         state, first = slot.state, chunk[0].delivery.record.offset
         assert slot.stream is not None
         assert state.position is not None
@@ -320,7 +338,10 @@ class Desk:
             marked=suspect is not None and suspect.crashed,
             careful=slot.careful > 0,
             tried=frozenset(slot.tried.intersection(again)),
+            probe=gate is not None,
         )
+        if gate is not None:
+            self.gates.sent(job.number, gate, chunk[0])
         slot.state = replace(state, running=state.running + 1)
         slot.careful = max(0, slot.careful - 1)
         slot.flights[job.number] = chunk
@@ -337,6 +358,9 @@ class Desk:
         """Take the chunk back into the queue; return the event with what waits alone."""
         chunk = slot.flights.pop(number)
         slot.dry = False
+        if event.tallies or event.down or event.ran is not None or self.gates.shut:
+            self.gates.landed(number, event.tallies, event.down, event.ran)
+            self._wet()
         if event.failed:
             slot.careful = CAREFUL
         if event.alone and event.ended is Ended.CONTENTION:
@@ -350,6 +374,11 @@ class Desk:
             gone = {one.delivery.record.offset for one in chunk} - set(event.left)
             slot.tried -= gone
         return event
+
+    def _wet(self) -> None:
+        """Look at all queues again: a gate may have opened."""
+        for slot in self._slots.values():
+            slot.dry = False
 
     def _contended(self, slot: _Slot, event: ChunkEnded) -> ChunkEnded:
         """Let the one member wait alone, longer each time; its key waits with it and nobody else does."""

@@ -13,7 +13,7 @@ class Intake:
 
     def __init__(self, app: Processor) -> None:
         self._app = app
-        self._kinds = {id(handler): _kind_of(handler) for handler in app.handlers.values()}
+        self._sorts = {id(handler): (_kind_of(handler), handler.name) for handler in app.handlers.values()}
         self._hashes: dict[bytes, str] = {}
 
     def __call__(self, record: Record, stream: Stream) -> Waiting:
@@ -25,8 +25,7 @@ class Intake:
         return Waiting(
             delivery,
             self._hash(record.key) if bound and record.key is not None else None,
-            PLAIN if handler is None else self._kinds[id(handler)],
-            None if handler is None else handler.name,
+            *(_NOBODYS if handler is None else self._sorts[id(handler)]),
             bytes_of(record),
         )
 
@@ -37,6 +36,9 @@ class Intake:
                 self._hashes.clear()
             found = self._hashes[key] = key_hash(key)
         return found
+
+
+_NOBODYS: tuple[Kind, str | None] = (PLAIN, None)
 
 
 def _kind_of(handler: Handler) -> Kind:

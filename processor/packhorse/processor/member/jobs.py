@@ -48,6 +48,7 @@ class ChunkJob(Job):
         marked: Its one member may have killed a process: its start is put on record.
         careful: A member failed of late: they get savepoints from the start.
         tried: Offsets that were handed over before in this ownership.
+        probe: Its one member tries whether its handler may go on: a failure is not charged.
     """
 
     chunk: Sequence[Waiting]
@@ -60,6 +61,7 @@ class ChunkJob(Job):
     marked: bool = False
     careful: bool = False
     tried: frozenset[int] = frozenset()
+    probe: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

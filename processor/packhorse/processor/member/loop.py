@@ -14,6 +14,7 @@ from packhorse.core.clock import Chance, Clock
 from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError
 from packhorse.core.logs import Log
 from packhorse.core.telemetry import Metric, Telemetry
+from packhorse.processor.breaking.stops import Told
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
 from packhorse.processor.member.desk import Desk, Holding, Positions
 from packhorse.processor.member.jobs import Place
@@ -111,6 +112,7 @@ class Loop:
             clock=clock,
             chance=chance,
             alarm=self._alarm,
+            tell=self._tell,
         )
 
     @property
@@ -306,6 +308,13 @@ class Loop:
                 group=self._group,
             )
         self._lanes.stop(wait=1.0)
+
+    def _tell(self, told: Told) -> None:
+        """Say that a handler is stopped, or takes messages again, to the log and in the member's status."""
+        say = self._log.error if told.alarms else self._log.info
+        say(str(told), group=self._group)
+        now = self._clock.monotonic()
+        self._board.say("stopped handlers", [str(one) for one in self._desk.gates.stops.stopped(now=now)])
 
     def _alarm(self, place: Place, alarm: Alarm) -> None:
         topic, partition = place

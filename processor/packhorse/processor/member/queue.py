@@ -158,24 +158,26 @@ class Queue:
         flying.update(one.key for one in chunk if one.key is not None)
         return chunk
 
-    def probe(self, gate: str, nth: int) -> Waiting | None:
-        """Return the record that tries whether *gate* may open: another key each time, by *nth*; None when none waits."""
-        firsts: dict[str | int, int] = {}
-        for at, one in enumerate(self._ready):
-            mark = one.key if one.key is not None else -one.delivery.record.offset - 1
-            if mark not in firsts and one.key not in self._flying:
-                firsts[mark] = at
-            if len(firsts) > nth and len(firsts) >= _PROBED:
-                break
-        mine = [at for at in firsts.values() if self._ready[at].gate == gate]
-        if not mine:
-            return None
-        at = mine[nth % len(mine)]
-        found = self._ready[at]
-        del self._ready[at]
-        if found.key is not None:
-            self._flying.add(found.key)
+    def candidates(self, gate: str) -> list[Waiting]:
+        """Return records behind *gate* of which one may be tried: of some keys that are free, the first each."""
+        seen: set[str] = set()
+        found: list[Waiting] = []
+        for one in self._ready:
+            if one.key is not None and (one.key in seen or one.key in self._flying):
+                continue
+            if one.key is not None:
+                seen.add(one.key)
+            if one.gate == gate:
+                found.append(one)
+                if len(found) >= _PROBED:
+                    break
         return found
+
+    def pull(self, one: Waiting) -> None:
+        """Take *one* of the candidates out, as a chunk of its own."""
+        self._ready.remove(one)
+        if one.key is not None:
+            self._flying.add(one.key)
 
     def settle(
         self, chunk: Sequence[Waiting], left: Collection[int], held: Mapping[int, float], now: float
@@ -242,7 +244,7 @@ class Queue:
 
 
 _PROBED = 50
-"""Keys among which a probe is chosen."""
+"""Records among which a probe is chosen."""
 
 
 def bytes_of(record: Record) -> int:

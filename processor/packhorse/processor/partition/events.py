@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
+from packhorse.processor.breaking.brake import Seen
+from packhorse.processor.running.work import Ran
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
@@ -89,6 +92,8 @@ class ChunkEnded:
         suspect: Offset that was running when the connection ended.
         slow: Hashes of keys whose handler took longer than a chunk may.
         quick: Hashes of keys that ran alone and did not.
+        tallies: First attempts that were made by handler, where any was.
+        ran: How a probe's run ended; None when it was not run.
         down: Gate of a handler which says that a system behind it is down.
         error: What happened (AWAY), or why the process must stop (STOPPED).
         failed: A member failed: the next chunks are run with care.
@@ -107,6 +112,8 @@ class ChunkEnded:
     slow: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     failed: bool = False
+    tallies: Mapping[str, Seen] = field(default_factory=dict)
+    ran: Ran | None = None
     down: str = ""
     error: str = ""
 

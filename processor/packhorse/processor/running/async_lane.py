@@ -12,14 +12,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from packhorse.processor.running.batching import AsyncBatchContext, answers
-from packhorse.processor.running.batching import Batch as Together
-
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.context import AsyncContext
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
+from packhorse.processor.running.batching import AsyncBatchContext, answers
+from packhorse.processor.running.batching import Batch as Together
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import (

@@ -8,8 +8,8 @@ failing one's outcome decided. What comes after it of its key is not run: it goe
 from collections.abc import Generator
 from typing import Any
 
-from packhorse.processor.outcomes import Reason
-from packhorse.processor.running.endings import Contention
+from packhorse.processor.outcomes import Outcome, Reason
+from packhorse.processor.running.endings import Contention, Probed
 from packhorse.processor.running.judging import after_run, done, parked
 from packhorse.processor.running.together import run_together
 from packhorse.processor.running.verdict import Attempt, judged
@@ -43,8 +43,10 @@ def attempt(members: list[Member], how: Attempt) -> Generator[Request, Any, Resu
     are decided already are recorded without being run.
 
     Raises:
-        Contention, Stopped, GivenUp, Down, DatabaseUnavailable: Nothing was committed.
+        Contention, Stopped, GivenUp, Down, Probed, DatabaseUnavailable: Nothing was committed.
     """
+    if how.probe and any(m.result is not None and m.result.outcome is Outcome.QUARANTINE for m in members):
+        raise Probed(Ran(Failure.PERMANENT))
     while members:
         yield Begin(how.in_hand)
         count = yield from _run_members(members, how)
@@ -120,6 +122,7 @@ def _run(
     before = how.clock()
     ran: Ran = yield RunHandler(member)
     if ran.failure is None:
+        how.ran = ran
         if how.clock() - before > how.time and member.key is not None:
             how.slow.append(member.key)
         how.running.clear()

@@ -26,11 +26,12 @@ from packhorse.core.errors import (
     RegistryUnavailable,
 )
 from packhorse.processor.app import Handler, Processor
+from packhorse.processor.breaking.brake import Seen, seen
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery
 from packhorse.processor.running.attempting import attempt
-from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.finishing import finish
 from packhorse.processor.running.judging import after_run, crashed, faulty, without_handler, without_running
 from packhorse.processor.running.sorting import Sorted, below_watermark, sort
@@ -70,7 +71,7 @@ class Chunk:
         held: Offsets that wait alone, and for how many seconds.
         others: Offsets of finished heads behind which a handler of a lane of the other kind is next.
         drained: What was committed of followers.
-        results: What was committed, for the counts.
+        members, results: What was committed, for the counts.
         duplicates: Deliveries that were dealt with before.
     """
 
@@ -83,6 +84,7 @@ class Chunk:
     held: dict[int, float] = field(default_factory=dict)
     others: set[int] = field(default_factory=set)
     drained: list[Result] = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     duplicates: list[Delivery] = field(default_factory=list)
 
@@ -106,8 +108,22 @@ class Chunk:
             slow=tuple(how.slow),
             quick=tuple(how.quick),
             failed=how.failed,
-            **more,
+            tallies={} if self.work.probe else tallies(self.members, self.results),
+            **({"ran": how.ran} | more),
         )
+
+
+def tallies(members: list[Member], results: list[Result]) -> dict[str, Seen]:
+    """Return, by handler, how the first attempts among *results* ended."""
+    found: dict[int, tuple[Handler, list[bool]]] = {}
+    for member, result in zip(members, results, strict=False):
+        handler = member.handler
+        if member.row is None and handler is not None and result.outcome is not Outcome.PARKED:
+            found.setdefault(id(handler), (handler, []))[1].append(result.outcome in _FAILED)
+    return {handler.name: seen(failures) for handler, failures in found.values()}
+
+
+_FAILED = frozenset({Outcome.RETRY, Outcome.QUARANTINE})
 
 
 def run_batch(
@@ -133,6 +149,7 @@ def run_batch(
         careful=work.careful,
         in_hand=[delivery.record.offset for delivery in work.deliveries],
         again=work.tried,
+        probe=work.probe,
     )
     chunk = Chunk(work=work, app=app, how=how, skip_unknown=skip_unknown)
     try:
@@ -151,6 +168,9 @@ def run_batch(
     except Down as down:
         yield RollBack()
         ended = chunk.ended(Ended.WELL, down=down.gate, error=str(down))
+    except Probed as probed:
+        yield RollBack()
+        ended = chunk.ended(Ended.WELL, ran=probed.ran)
     except Stopped as stop:
         yield RollBack()
         ended = chunk.ended(Ended.STOPPED, error=str(stop))
@@ -184,7 +204,7 @@ def _deal_with(chunk: Chunk) -> Batch:
         results = yield from attempt(found.members, chunk.how)
         if results is None:
             continue
-        chunk.results = results
+        chunk.members, chunk.results = found.members, results
         chunk.duplicates = [*old, *found.duplicates]
         return (yield from finish(chunk, found, results, old))
     raise Contention("another owner was first again and again")
@@ -259,6 +279,3 @@ def offsets_of(deliveries: list[Delivery]) -> set[int]:
 def ids_of(deliveries: list[Delivery]) -> list[UUID]:
     """Return the message ids."""
     return [delivery.id for delivery in deliveries]
-
-
-__all__ = ["Batch", "Chunk", "Outcome", "run_batch"]

@@ -1,6 +1,7 @@
 """How the run of a chunk can break off."""
 
 from packhorse.core.errors import PackhorseError
+from packhorse.processor.running.work import Ran
 
 
 class Contention(PackhorseError):
@@ -30,3 +31,18 @@ class Down(PackhorseError):
     def __init__(self, gate: str, text: str) -> None:
         super().__init__(text)
         self.gate = gate
+
+
+class Probed(PackhorseError):
+    """
+    A probe has failed; it is not charged, and its handler goes on waiting.
+
+    Attributes:
+        ran: How its run ended.
+    """
+
+    retryable = True
+
+    def __init__(self, ran: Ran) -> None:
+        super().__init__(ran.error)
+        self.ran = ran

@@ -5,14 +5,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from packhorse.processor.running.batching import Batch as Together
-from packhorse.processor.running.batching import BatchContext, answers
-
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.context import Context
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
+from packhorse.processor.running.batching import Batch as Together
+from packhorse.processor.running.batching import BatchContext, answers
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import (

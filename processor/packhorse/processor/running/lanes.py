@@ -75,6 +75,7 @@ class Lanes:
         """Start the threads."""
         for thread in (*self._threads, self._opener.thread, self._marker.thread):
             thread.start()
+            self._plant.board.vitals.expect(thread)
 
     def submit(self, job: Job) -> None:
         """Queue *job*; who takes it reports once."""
@@ -168,6 +169,7 @@ class Lanes:
             marked=job.marked,
             careful=job.careful,
             tried=job.tried,
+            probe=job.probe,
             is_async=is_async,
             time=self._plant.chunk_time,
         )

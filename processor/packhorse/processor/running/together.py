@@ -32,8 +32,12 @@ def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any,
             again = again or ran.failure is None
             member.result = parked(member)
             continue
-        if ran.failure is not None:
+        if ran.failure is None:
+            how.ran = ran
+        else:
             how.failed = True
+            if how.probe:
+                judged(member, ran, how)
             member.result = after_run(member, ran, jitter=how.jitter())
             if member.result.parks and member.key is not None:
                 stopped.add(member.key)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.processor.outcomes import Reason
-from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.judging import after_run
 from packhorse.processor.running.work import Claim, Failure, Member, Ran, Result
 
@@ -27,6 +27,8 @@ class Attempt:
         running: The member that runs, or is being committed alone, for whoever looks when the connection ends.
         slow, quick: Hashes of keys whose member alone took longer than the time, and of those that did not.
         failed: A member failed.
+        probe: The one member tries whether its handler may go on.
+        ran: How that ended.
         most: Members that a batch handler is given at once, after it failed with more.
     """
 
@@ -42,7 +44,12 @@ class Attempt:
     slow: list[str] = field(default_factory=list)
     quick: list[str] = field(default_factory=list)
     failed: bool = False
+    probe: bool = False
+    ran: Ran | None = None
     most: int | None = None
+
+
+_CHARGED = {Failure.TEMPORARY, Failure.PERMANENT, Failure.BROKEN}
 
 
 def judged(member: Member, ran: Ran, how: Attempt) -> Result | None:
@@ -50,8 +57,12 @@ def judged(member: Member, ran: Ran, how: Attempt) -> Result | None:
     Return the result that a failed run means; None when the handler ended the transaction.
 
     Raises:
-        Contention, DatabaseUnavailable, Stopped, GivenUp, Down: It is not the member's fault alone, or nobody's.
+        Contention, DatabaseUnavailable, Stopped, GivenUp, Down, Probed: It is not the member's fault alone, or nobody's.
     """
+    if how.probe:
+        how.ran = ran
+        if ran.failure in _CHARGED:
+            raise Probed(ran)
     match ran.failure:
         case Failure.CONTENTION if not how.contended:
             raise Contention(ran.error)

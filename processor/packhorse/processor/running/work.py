@@ -32,6 +32,7 @@ class Work:
         most_starts: Processes that may have died of it before it is stopped.
         careful: Members get savepoints from the start.
         tried: Offsets that were handed over before in this ownership.
+        probe: The one member tries whether its handler may go on: a failure is not charged.
         is_async: The lane is one of `async def` handlers.
         time: Seconds after which the chunk is cut: what has run is committed, the rest comes again.
     """
@@ -49,6 +50,7 @@ class Work:
     most_starts: int = 3
     careful: bool = False
     tried: frozenset[int] = frozenset()
+    probe: bool = False
     is_async: bool = False
     time: float = 0.2
 
@@ -196,7 +198,7 @@ class Result(NamedTuple):
         row: The inbox row that this result replaces; None when there must be none yet.
         again: The same delivery was counted before.
         key: Hash of its key; None where order does not bind it.
-        parks: It becomes the head of its key, which is parked with it; a follower that stops becomes the head too.
+        parks: Its key is parked, with it as the head: anew, or still. One that stops without it lets a parked key go on.
         tier: Of `retry` the tier that its copy goes to, as in the topic's name.
         spent: Of `retry` the seconds charged to its budget so far, this wait included.
         digest: Digest of the payload, hex.
