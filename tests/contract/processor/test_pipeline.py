@@ -145,6 +145,22 @@ def test_an_earlier_members_error_is_not_the_one_in_hands(lane: Lane) -> None:
     with pytest.raises(StatementFailed) as caught:
         lane.handle(lambda lent: lent.connection.execute("SELECT 1"), "innocent")
     assert caught.value.member == "twice"
+    assert lane.connection.pipe.failed is caught.value
+    lane.roll_back()
+    assert lane.connection.pipe.failed is None
+
+
+def test_an_earlier_members_error_is_known_when_a_handler_hides_it(lane: Lane) -> None:
+    def hiding(lent: Lent) -> None:
+        with suppress(Exception):
+            lent.connection.execute("SELECT 1")
+
+    lane.begin()
+    lane.handle(inserting(1, 1), "twice")
+    lane.handle(hiding, "innocent")
+    assert postgres.standing(lane.connection) == "failed"
+    assert lane.connection.pipe.failed is not None
+    assert lane.connection.pipe.failed.member == "twice"
     lane.roll_back()
 
 

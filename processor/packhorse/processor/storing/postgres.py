@@ -205,6 +205,7 @@ async def async_sync(connection: AsyncGuardedConnection) -> None:
 
 def abandon(connection: GuardedConnection) -> None:
     """Forget what is queued: the transaction is rolled back."""
+    connection.pipe.failed = None
     if connection.pipe.is_waiting:
         with connection.lock:
             connection.wait(connection.pipe.abandon_gen())
@@ -212,6 +213,7 @@ def abandon(connection: GuardedConnection) -> None:
 
 async def async_abandon(connection: AsyncGuardedConnection) -> None:
     """Forget what is queued: the transaction is rolled back."""
+    connection.pipe.failed = None
     if connection.pipe.is_waiting:
         async with connection.lock:
             await connection.wait(connection.pipe.abandon_gen())

@@ -173,7 +173,18 @@ class GuardedCursor(_GuardedQueries, psycopg.Cursor[Any]):
         super().executemany(*query, **more)
 
 
-class GuardedServerCursor(_GuardedQueries, psycopg.ServerCursor[Any]):
+class _GuardedNamed(_GuardedQueries):
+    """What named cursors of both kinds do alike."""
+
+    def __del__(self, *_: Any) -> None:
+        """Warn of one left open as psycopg does, unless its handler has ended: then the transaction closes it."""
+        connection = getattr(self, "_conn", None)
+        if connection is not None and connection.lease is not None and connection.lease.is_over:
+            return
+        super().__del__()  # type: ignore[misc]  # of the cursor that this is mixed into
+
+
+class GuardedServerCursor(_GuardedNamed, psycopg.ServerCursor[Any]):
     """A named cursor that refuses to end the transaction, and to outlive it."""
 
 
@@ -186,7 +197,7 @@ class AsyncGuardedCursor(_GuardedQueries, psycopg.AsyncCursor[Any]):
         await super().executemany(*query, **more)
 
 
-class AsyncGuardedServerCursor(_GuardedQueries, psycopg.AsyncServerCursor[Any]):
+class AsyncGuardedServerCursor(_GuardedNamed, psycopg.AsyncServerCursor[Any]):
     """A named cursor that refuses to end the transaction, and to outlive it."""
 
 

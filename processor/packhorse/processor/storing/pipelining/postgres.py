@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
@@ -63,6 +64,8 @@ class Pipe:
     Attributes:
         own: What the member in hand has queued; another list for each, so that a thread that comes late finds none.
         is_sending: The connection is in pipeline mode.
+        failed: What `sync_gen` raised last for a member, until the transaction is rolled back: a handler that runs when an
+            earlier member's statement fails may hide it.
         is_exposed: Something of the member in hand was sent, so its failure must be rolled back.
     """
 
@@ -80,6 +83,7 @@ class Pipe:
         self._member: object = None
         self._in_hand = False
         self.is_sending = False
+        self.failed: StatementFailed | None = None
         self.is_exposed = False
 
     @property
@@ -153,20 +157,26 @@ class Pipe:
 
     def send_gen(self) -> Steps:
         """
-        Send what is queued, without waiting for results; with very many on their way, wait for those.
+        Send what is queued, without waiting for results; with very many on their way, wait for half of those.
 
         Raises:
-            StatementFailed: As `sync_gen`.
+            psycopg.OperationalError: The connection was lost.
         """
         self._send()
-        if len(self._expected) > MOST:
-            yield from self.sync_gen()
-            return
-        ready = yield Wait.RW
-        if ready & Ready.R:
-            self._pgconn.consume_input()
-            self._receive()
-        self._pgconn.flush()
+        pgconn = self._pgconn
+        many = len(self._expected) > MOST
+        if many:
+            pgconn.send_flush_request()
+        unsent = pgconn.flush()
+        while True:
+            ready = yield (Wait.RW if unsent or not many else Wait.R)
+            if ready & Ready.R:
+                pgconn.consume_input()
+                self._receive()
+            if unsent:
+                unsent = pgconn.flush()
+            if not many or len(self._expected) <= MOST // 2:
+                return
 
     def sync_gen(self) -> Steps:
         """
@@ -198,10 +208,9 @@ class Pipe:
         self.drop()
         self._kept.clear()
         if self.is_sending:
-            try:
+            with suppress(StatementFailed, psycopg.Error):  # a lost connection says so again at once
                 yield from self.sync_gen()
-            except StatementFailed:
-                return
+        self.failed = None
 
     def _send(self) -> None:
         if not self.is_sending:
@@ -262,7 +271,8 @@ class Pipe:
         is_own = self._in_hand and entry.member is self._member
         if is_own or self._pgconn.status == ConnStatus.BAD or is_contention(error) or is_unavailable(error):
             raise error
-        raise StatementFailed(entry.member, type(error).__name__) from error
+        self.failed = StatementFailed(entry.member, type(error).__name__)
+        raise self.failed from error
 
 
 class Pipeline:
