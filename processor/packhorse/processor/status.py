@@ -1,4 +1,4 @@
-"""How a group stands: its members, its watermarks against the topics' ends, and what waits."""
+"""How a group stands: its members, its watermarks against the topics' ends, what waits, and what people have paused."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from packhorse.processor.settings import StatusSettings
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.store import Store
+from packhorse.processor.watching.telling import Inside, inside_lines, read_inside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +53,12 @@ class GroupStatus:
     members: int
     partitions: list[PartitionStatus]
     waiting: list[Waiting]
+    inside: Inside
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return asdict(self)
+        found = asdict(self)
+        return {**{name: value for name, value in found.items() if name != "inside"}, **self.inside.as_dict()}
 
     def lines(self) -> list[str]:
         """Return it for people."""
@@ -69,7 +72,7 @@ class GroupStatus:
         for waits in self.waiting:
             due = "" if waits.due_in is None else f", the first due in {max(0.0, waits.due_in):.0f} s"
             found.append(f"  {waits.topic}  {waits.outcome}: {waits.messages}{due}")
-        return found
+        return [*found, *inside_lines(self.inside, joined=self.members)]
 
 
 def read_status(settings: StatusSettings, group: str) -> GroupStatus:
@@ -85,11 +88,12 @@ def read_status(settings: StatusSettings, group: str) -> GroupStatus:
     connection = postgres.connect(postgres.settings_of(url, idle_ms=60_000, lock_ms=10_000))
     try:
         watermarks, waiting = postgres.run(connection, store.group_standing())
+        inside = read_inside(connection, settings.database_schema, group)
     finally:
         connection.end()
     broker = BrokerQuestions(admin_properties(settings))
     state, members = broker.group_state(group)
-    if not watermarks and state == "unknown":
+    if not watermarks and state == "unknown" and not inside.known:
         raise UsageError(f"group {group!r} is known neither to this database nor to the broker")
     there = broker.topics(sorted({row[0] for row in watermarks}))
     ids = {name: broker.topic_id(name) for name in there}
@@ -115,4 +119,5 @@ def read_status(settings: StatusSettings, group: str) -> GroupStatus:
         members=members,
         partitions=partitions,
         waiting=[Waiting(topic=t, outcome=o, messages=n, due_in=d) for t, o, n, d in waiting],
+        inside=inside,
     )

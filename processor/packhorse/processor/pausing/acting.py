@@ -8,6 +8,7 @@ from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.pausing.pauses import PausedKey, Pauses, Scope
 from packhorse.processor.pausing.table import PauseTable
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.steps import Steps
 
 COMMIT = b"COMMIT"
 ROLLBACK = b"ROLLBACK"
@@ -56,7 +57,7 @@ class Pausing:
         role = postgres.run(self._connection, self._table.role())
         return Actor(user=system_user(), role=role, claimed=claimed)
 
-    def _once(self, steps: postgres.Steps[bool]) -> bool:
+    def _once(self, steps: Steps[bool]) -> bool:
         postgres.begin(self._connection)
         try:
             done = postgres.run(self._connection, steps)

@@ -8,7 +8,7 @@ from packhorse.core.naming import checked_identifier
 from packhorse.processor.pausing import sql
 from packhorse.processor.pausing.pauses import ALL, EVERY, Pause, PausedKey, Pauses, Scope
 from packhorse.processor.record import key_hash
-from packhorse.processor.storing.store import Statement, Steps
+from packhorse.processor.storing.steps import Statement, Steps
 
 MOST_KEYS = 1_000
 """Paused keys that are listed."""

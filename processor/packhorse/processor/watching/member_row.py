@@ -9,7 +9,7 @@ from uuid import UUID
 
 from packhorse.core.naming import checked_identifier
 from packhorse.processor.health.judging import Health
-from packhorse.processor.storing.store import Statement, Steps
+from packhorse.processor.storing.steps import Statement, Steps
 from packhorse.processor.watching import sql
 from packhorse.processor.watching.stacks import Stack
 from packhorse.processor.watching.stall import PartitionSample, Stall

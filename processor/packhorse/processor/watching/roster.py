@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from uuid import UUID
 
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.errors import PackhorseError
@@ -20,7 +19,7 @@ from packhorse.processor.storing import postgres
 from packhorse.processor.watching.member_row import EVERY as ROW_EVERY
 from packhorse.processor.watching.member_row import MemberTable, status_of
 from packhorse.processor.watching.stacks import stack_of
-from packhorse.processor.watching.stall import Stall
+from packhorse.processor.watching.stall import Stall, Subject
 
 EVERY = 1.0
 """Seconds between two looks: so late a pause may come."""
@@ -48,7 +47,7 @@ class Roster:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="packhorse-roster", daemon=True)
         self._row_at = 0.0
-        self.member: UUID = plant.chance.token()
+        self._told: tuple[Subject, ...] = ()
         self._started_at: datetime = plant.clock.now()
 
     def start(self) -> None:
@@ -70,7 +69,7 @@ class Roster:
         if self._connection is None or self._thread.is_alive():
             return
         try:
-            postgres.run(self._connection, self._members.gone(self.member))
+            postgres.run(self._connection, self._members.gone(self._plant.member))
         except PackhorseError as error:
             self._plant.log.warning("this member's row stays", cause=str(error))
         finally:
@@ -78,7 +77,7 @@ class Roster:
 
     def look(self) -> None:
         """
-        Read what is paused, and write the row if it is time.
+        Read what is paused, and write the row if it is time or something else stands still than before.
 
         Raises:
             DatabaseUnavailable, NotReady: What was read before goes on to hold.
@@ -88,9 +87,11 @@ class Roster:
         self._plant.board.vitals.answered()
         if found != self._plant.board.pauses:
             self._changed(self._plant.board.pauses, found)
-        if self._plant.clock.monotonic() >= self._row_at:
-            self._row_at = self._plant.clock.monotonic() + ROW_EVERY
-            self._write(connection)
+        stalls = self._stalls()
+        subjects = tuple(stall.subject for stall in stalls)
+        if self._plant.clock.monotonic() >= self._row_at or subjects != self._told:
+            self._row_at, self._told = self._plant.clock.monotonic() + ROW_EVERY, subjects
+            self._write(connection, stalls)
 
     def _changed(self, before: Pauses, found: Pauses) -> None:
         plant, board = self._plant, self._plant.board
@@ -104,17 +105,17 @@ class Roster:
         self._row_at = 0.0
         self._pause(lambda place: bool(board.held(*place)))
 
-    def _write(self, connection: postgres.GuardedConnection) -> None:
+    def _write(self, connection: postgres.GuardedConnection, stalls: Sequence[Stall]) -> None:
         plant, board = self._plant, self._plant.board
         status = status_of(
             board.samples,
-            [(stall, () if stall.hand is None else stack_of(stall.hand)) for stall in self._stalls()],
+            [(stall, () if stall.hand is None else stack_of(stall.hand)) for stall in stalls],
             board.vitals.health(),
             now=plant.clock.monotonic(),
             facts=board.facts,
         )
         steps = self._members.seen(
-            self.member,
+            plant.member,
             host=socket.gethostname(),
             pid=os.getpid(),
             started_at=self._started_at,
