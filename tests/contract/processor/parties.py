@@ -7,7 +7,6 @@ from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 import psycopg
-from tests.simulation.processor.lane import record
 
 from packhorse.core.errors import PackhorseError
 from packhorse.core.message import MessageType
@@ -46,7 +45,18 @@ TOPIC, GROUP = "parties.orders", "parties"
 STREAM = Stream(topic=TOPIC, topic_id=UUID(int=77), source=TOPIC)
 TIER = Stream(topic=f"{TOPIC}.{GROUP}.retry.5s", topic_id=UUID(int=78), source=TOPIC)
 STORE = Store(queries=queries_for("packhorse"), group=GROUP, schema="packhorse")
-ALL = "inbox, watermark, quarantined_message, failed_attempt, retry_message, parked_key, parked_message, in_hand, started, pause"
+ALL = (
+    "inbox",
+    "watermark",
+    "quarantined_message",
+    "failed_attempt",
+    "retry_message",
+    "parked_key",
+    "parked_message",
+    "in_hand",
+    "started",
+    "pause",
+)
 
 ODD_HEADERS: HeaderList = (("trace", b"\x00\xff"), ("trace", None), ("empty", b""), ("trace", b"again"))
 
@@ -81,9 +91,8 @@ def delivery(
     stream: Stream = STREAM,
 ) -> Delivery:
     """Return the first delivery of message *n*, which stands at offset *n*."""
-    plain = record(TOPIC, 0, n, UUID(int=n), "contract.Placed")
-    full = Record(*plain[:5], key, payload, (*plain.headers, *headers))
-    return delivery_of(full, stream)
+    ours = (("id", str(UUID(int=n)).encode()), ("type", b"contract.Placed"))
+    return delivery_of(Record(TOPIC, 0, n, 0, 0, key, payload, (*ours, *headers)), stream)
 
 
 def failed(n: int, key: bytes = b"k", **more: Any) -> Result:
@@ -156,6 +165,16 @@ class Party:
     def fetch(self, text: str, *values: object) -> list[Any]:
         return self.connection.execute(text, values).fetchall()
 
+    def effects(self) -> list[int]:
+        """Return whose handlers' writes are durable, in the order in which they were made."""
+        return [row[0].int for row in self.fetch("SELECT id FROM effect ORDER BY n")]
+
+    def expire(self) -> None:
+        """Let time pass until every lease has run out."""
+        self.connection.execute(
+            "UPDATE packhorse.parked_key SET lease_until = clock_timestamp() - interval '1 s'"
+        )
+
     def close(self) -> None:
         self.connection.end()
 
@@ -164,8 +183,11 @@ class Party:
 def parties(url: str, count: int, **more: Any) -> Iterator[list[Party]]:
     """Provide *count* parties on empty tables, with a watermark at 0."""
     with psycopg.connect(url, autocommit=True) as connection:
-        tables = ", ".join(f"packhorse.{name}" for name in ALL.split(", "))
-        connection.execute(f"TRUNCATE {tables}".encode())
+        for name in ALL:
+            connection.execute(f"DELETE FROM packhorse.{name}".encode())
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS effect (n bigint GENERATED ALWAYS AS IDENTITY, id uuid NOT NULL); DELETE FROM effect"
+        )
     found = [Party(url, **more) for _ in range(count)]
     try:
         found[0].run(STORE.first_watermark(STREAM, 0, 0))
@@ -182,9 +204,9 @@ class Answers:
 
     Attributes:
         party: The connection.
-        ran: Says how a handler's run ends.
+        ran: Says how a handler's run ends, after it wrote its effect.
         topic: Where copies go.
-        effects: The numbers of those whose handler has run in the transaction that is open.
+        stream: Where what is written was read from.
     """
 
     party: Party

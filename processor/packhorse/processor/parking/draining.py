@@ -169,7 +169,9 @@ def _rounds(
             continue
         if made == most:
             return (yield from _left(state, Ending.MORE))
-        members = yield from followers.prepare(claimed.followers, claimed.now)
+        members = yield from followers.prepare(
+            claimed.followers, state.key, claimed.now, first=not state.results
+        )
         some = _together(members, mine)
         if not some:
             return (yield from _left(state, Ending.OTHER, handler=members[0].handler))
@@ -230,7 +232,7 @@ def _run(
     """Run *members*; None when nothing was recorded and they are to be claimed again."""
     claim = state.held
     assert claim is not None
-    some = members[:1] if state.alone else members
+    some = members[:1] if state.alone or followers.alone else members
     contended = state.contentions >= MOST_CONTENTIONS
     try:
         results = yield from followers.run(

@@ -13,6 +13,7 @@ from packhorse.processor.running.judging import parks_after
 from packhorse.processor.running.sorting import Sorted
 from packhorse.processor.running.work import (
     CountDeliveries,
+    MarkStart,
     Member,
     Request,
     Result,
@@ -86,13 +87,9 @@ def _let_go(
     """Release the keys of *heads*; those behind which something waits are drained, one after another."""
     released = yield from release(list(heads.values()))
     waits, others = dict(released.busy), set()
-    followers = Followers(
-        app=chunk.app,
-        jitter=chunk.how.jitter,
-        skip_unknown=chunk.skip_unknown,
-        running=chunk.how.running,
-    )
     for key in released.waiting:
+        offset = next(offset for offset, of in heads.items() if of == key)
+        followers = yield from _followers(chunk, offset)
         drained = yield from drain(key, followers, mine=chunk.runs)
         chunk.drained.extend(drained.results)
         if drained.ended is Ending.BUSY:
@@ -106,3 +103,27 @@ def _let_go(
             chunk.others.add(offset)
         elif offset not in unsent:
             chunk.settled.add(offset)
+
+
+def _followers(chunk: "Chunk", offset: int) -> Generator[Request, Any, Followers]:
+    """
+    Return how the followers behind the head at *offset* are run.
+
+    Where that delivery comes alone, because a process or a connection was lost over it, its handler is not the one to blame
+    unless it ran now: the first follower is.
+    """
+    work = chunk.work
+    ran = any(result.delivery.record.offset == offset for result in chunk.results)
+    starts = 0
+    if work.marked and not ran:
+        starts = yield MarkStart(offset)
+    return Followers(
+        app=chunk.app,
+        jitter=chunk.how.jitter,
+        skip_unknown=chunk.skip_unknown,
+        running=chunk.how.running,
+        behind=next(delivery for delivery in work.deliveries if delivery.record.offset == offset),
+        alone=work.marked or work.charged is not None,
+        charged=None if ran else work.charged,
+        starts=starts if starts >= work.most_starts else 0,
+    )

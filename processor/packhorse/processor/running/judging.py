@@ -87,7 +87,7 @@ def after_run(member: Member, ran: Ran, *, jitter: float) -> Result:
             delay=step.delay,
             tier=step.tier,
             spent=spent + step.delay,
-            parks=member.key is not None and not member.head,
+            parks=member.key is not None,
         )
     return _stopped(member, step.reason, ran.error, attempt=member.attempt, failed_as=failed_as)
 
@@ -110,7 +110,7 @@ def _not_run(member: Member) -> int:
 def _stopped(
     member: Member, reason: str, error: str, *, attempt: int, failed_as: str | None = None
 ) -> Result:
-    parks = member.key is not None and not member.head and parks_after(member)
+    parks = member.key is not None and parks_after(member)
     return _plain(
         member, Outcome.QUARANTINE, attempt, reason=reason, error=inert(error, limit=ERROR_MAX)
     )._replace(failed_as=failed_as, parks=parks)
