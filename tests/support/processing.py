@@ -30,7 +30,8 @@ NOTED = '{"type":"record","name":"tests.Noted","fields":[{"name":"n","type":"lon
 FRESH = """
 DROP TABLE IF EXISTS result;
 CREATE TABLE result (at bigint GENERATED ALWAYS AS IDENTITY, id uuid, n bigint, attempt int);
-TRUNCATE packhorse.inbox, packhorse.watermark, packhorse.failed_attempt, packhorse.quarantined_message, packhorse.audit
+TRUNCATE packhorse.inbox, packhorse.watermark, packhorse.failed_attempt, packhorse.quarantined_message, packhorse.audit,
+    packhorse.parked_key, packhorse.parked_message, packhorse.retry_message, packhorse.in_hand, packhorse.started, packhorse.pause
 """
 GROUP = "noters"
 
