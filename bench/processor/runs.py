@@ -117,7 +117,9 @@ def worked_through(
     after = ground.counters(place)
     with psycopg.connect(place.database) as connection:
         values = {"warm": int(wanted * WARM), "counted": wanted - int(wanted * WARM)}
-        counted, seconds = connection.execute(SPAN.format(rest=rest).encode(), values).fetchone() or (0, 0)
+        counted, seconds = connection.execute(
+            SPAN.format(rest=rest.replace("%", "%%")).encode(), values
+        ).fetchone() or (0, 0)
         every, different = connection.execute(COUNT.format(rest=ALL).encode()).fetchone() or (0, 0)
     first, last = window(course, WARM)
     part = (last.records - first.records) / course[-1].records * every
