@@ -200,7 +200,8 @@ FROM (
     FOR UPDATE OF k SKIP LOCKED
 ) due
 WHERE k.group_id = %(group)s AND k.topic = due.topic AND k.key_hash = due.key_hash
-RETURNING k.topic, k.key_hash, k.key, k.partition, k.head_id"""
+RETURNING k.topic, k.key_hash, coalesce(k.key, (SELECT m.key FROM "{schema}".parked_message m
+    WHERE m.group_id = k.group_id AND m.topic = k.topic AND m.key_hash = k.key_hash LIMIT 1)), k.partition, k.head_id"""
 
 # Goes over the parked keys in portions and has those woken whose head is finished: a person discarded it, or its drainer
 # died. Returns where the portion ended.

@@ -1,0 +1,59 @@
+"""Beside the loop: renew the leases of parked keys that this process drains."""
+
+import threading
+
+from packhorse.processor.plant import Plant
+from packhorse.processor.storing import postgres
+from packhorse.processor.watching.watchdog import forever
+
+EVERY = 5.0
+"""Seconds between two renewals; a sixth of a lease."""
+
+
+class Renewer:
+    """
+    Renew the leases of what the lanes have claimed, for as long as they drain.
+
+    A thread of its own: whatever else waits for the broker, a lease must not run out meanwhile. It is connected only while
+    there is something to renew. A process that is frozen renews nothing, and another drainer goes on.
+    """
+
+    def __init__(self, plant: Plant) -> None:
+        self._plant = plant
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="packhorse-renewer", daemon=True)
+        self._connection: postgres.GuardedConnection | None = None
+
+    def start(self) -> None:
+        """Start renewing."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Renew no more; waits for the renewal in hand, up to two seconds."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(2.0)
+
+    def renew(self) -> int:
+        """
+        Renew what is claimed, and return how many leases that were.
+
+        Raises:
+            DatabaseUnavailable: The leases run on, for now.
+        """
+        held = self._plant.claims.held()
+        if not held:
+            self._close()
+            return 0
+        if self._connection is None or self._connection.closed:
+            self._connection = postgres.connect(self._plant.conninfo)
+        return len(postgres.run(self._connection, self._plant.store.renew(held)))
+
+    def _serve(self) -> None:
+        forever(self.renew, self._stop, self._plant, every=EVERY, name="renewer")
+        self._close()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.end()

@@ -1,0 +1,180 @@
+"""
+Beside the loop: send what was recorded and is not known to be sent (the database first, the copy after it), wake keys that
+nobody goes on with, and notice that the database is another one.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from packhorse.core.backoff import Backoff, delay_after
+from packhorse.core.errors import PackhorseError
+from packhorse.processor.copies import copy_of, wake_up
+from packhorse.processor.plant import Plant
+from packhorse.processor.running.faults import describe
+from packhorse.processor.running.lanework import COMMIT, ROLLBACK
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Place, Quarantined, Steps
+
+EVERY = 1.0
+"""Seconds between two looks."""
+NOBODY = UUID(int=0)
+"""Stands for the head in the wake-up of a key that has none."""
+
+Topics = tuple[str, ...]
+
+
+class Watchdog:
+    """
+    Look every second for what is owed and send it: redriven messages that are due, retries that are overdue, quarantine copies
+    that are overdue, wake-ups of keys whose head is finished.
+
+    Of redriven and quarantined messages the rows stay locked while their copies are sent, so that no other process sends
+    them too. Of retries and wake-ups the next time is written before, at a doubling wait: no lane waits for a lock
+    meanwhile. A crash in between sends a copy once more, or later; a copy whose attempt is not the recorded one is a duplicate,
+    and a wake-up of a key that needs none does nothing. One thread, one connection of its own.
+    """
+
+    def __init__(self, plant: Plant) -> None:
+        self._plant = plant
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="packhorse-watchdog", daemon=True)
+        self._connection: postgres.GuardedConnection | None = None
+        self._incarnation: str | None = None
+        self._swept = ("", "")
+
+    def start(self) -> None:
+        """
+        Start looking; from here on, before a watermark is remembered, a change of the server is noticed.
+
+        Raises:
+            DatabaseUnavailable: The database does not answer.
+        """
+        self._notice(postgres.run(self._held(), self._plant.store.incarnation()))
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more; waits for the look in hand, up to two seconds."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(2.0)
+
+    def look(self) -> int:
+        """
+        Send what is due, and return how many copies and wake-ups that were.
+
+        Raises:
+            DatabaseUnavailable, BrokerUnavailable, NotReady: What is due stays due.
+        """
+        connection, store = self._held(), self._plant.store
+        self._notice(postgres.run(connection, store.incarnation()))
+        topics = self._plant.app.topics
+        sent = self._locked(connection, store.due_redrives(topics), "redriven messages sent")
+        sent += self._locked(connection, store.late_copies(topics), "copies to quarantine sent late")
+        sent += self._overdue(connection, topics)
+        return sent + self._wake(connection, topics)
+
+    def _locked(
+        self, connection: postgres.GuardedConnection, steps: Steps[list[Quarantined]], what: str
+    ) -> int:
+        """Send what *steps* return in the transaction that has it locked."""
+        postgres.begin(connection)
+        try:
+            due = postgres.run(connection, steps)
+            self._send(connection, due, what)
+            postgres.command(connection, COMMIT)
+        except BaseException:
+            self._forget(connection)
+            raise
+        return len(due)
+
+    def _overdue(self, connection: postgres.GuardedConnection, topics: Topics) -> int:
+        due = postgres.run(connection, self._plant.store.overdue_retries(topics))
+        self._send(connection, due, "overdue retries sent again")
+        return len(due)
+
+    def _send(self, connection: postgres.GuardedConnection, due: Sequence[Quarantined], what: str) -> None:
+        plant = self._plant
+        if not due:
+            return
+        places = plant.copies.send([copy_of(message, plant.app.group) for message in due])
+        for topic in sorted({message.topic for message in due}):
+            stand: list[Place] = [
+                place._replace(tier=message.tier)
+                for place, message in zip(places, due, strict=True)
+                if message.topic == topic
+            ]
+            postgres.run(connection, plant.store.confirm_copies(topic, stand))
+        plant.log.info(what, group=plant.app.group, messages=len(due))
+
+    def _wake(self, connection: postgres.GuardedConnection, topics: Topics) -> int:
+        """Wake keys whose head is finished, and look for more of them in the next portion of the parked ones."""
+        plant, store = self._plant, self._plant.store
+        self._swept = postgres.run(connection, store.sweep(self._swept))
+        wakes = postgres.run(connection, store.due_wakes(topics))
+        if wakes:
+            plant.copies.send(
+                [
+                    wake_up(
+                        wake.head or NOBODY,
+                        group=plant.app.group,
+                        source=wake.topic,
+                        partition=wake.partition,
+                        key=wake.key,
+                    )
+                    for wake in wakes
+                ]
+            )
+            plant.log.info("parked keys woken", group=plant.app.group, keys=len(wakes))
+        return len(wakes)
+
+    def _watch(self) -> None:
+        forever(
+            self.look,
+            self._stop,
+            self._plant,
+            every=EVERY,
+            name="watchdog",
+        )
+        if self._connection is not None:
+            self._connection.end()
+
+    def _notice(self, incarnation: str) -> None:
+        """Let the partitions read their watermarks again when another server answers, also while nothing is to do."""
+        if self._incarnation not in {None, incarnation}:
+            self._plant.log.warning("another database server answers", was=self._incarnation, now=incarnation)
+            self._plant.reconnected()
+        self._incarnation = incarnation
+
+    def _held(self) -> postgres.GuardedConnection:
+        if self._connection is None or self._connection.closed:
+            self._connection = postgres.connect(self._plant.conninfo)
+            if self._incarnation is not None:
+                self._plant.reconnected()
+        return self._connection
+
+    def _forget(self, connection: postgres.GuardedConnection) -> None:
+        try:
+            postgres.command(connection, ROLLBACK)
+        except PackhorseError:
+            connection.end()
+
+
+def forever(
+    look: Callable[[], object], stop: threading.Event, plant: Plant, *, every: float, name: str
+) -> None:
+    """Look again and again until *stop* is set; trouble is told once and waited out, what nobody foresaw ends the process."""
+    failures, policy = 0, Backoff(first=every)
+    while not stop.wait(
+        every if not failures else delay_after(failures, policy, jitter=plant.chance.fraction())
+    ):
+        try:
+            look()
+            failures = 0
+        except PackhorseError as error:
+            failures += 1
+            if failures == 1:
+                plant.log.warning("waits", who=name, cause=str(error))
+        except Exception as error:  # noqa: BLE001 a thread that died must not go unseen
+            plant.broke(f"the {name} met an error that nobody foresaw: {describe(error)}")
+            break
