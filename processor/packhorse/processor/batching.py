@@ -16,9 +16,8 @@ from packhorse.processor.outcomes import Quarantine, Skip
 from packhorse.processor.record import Delivery
 
 if TYPE_CHECKING:
-    from packhorse.processor.storing.pipelining.postgres import AsyncPipeline, Pipeline
-
     from packhorse.processor.context import AsyncResources, Resources
+    from packhorse.processor.storing.pipelining.lent import AsyncPipeline, Pipeline
     from packhorse.processor.storing.postgres import AsyncConnection, Connection
     from packhorse.processor.storing.sqlalchemy import AsyncSession, Session
     from packhorse.producer import Outgoing, Tombstone

@@ -13,7 +13,7 @@ from packhorse.processor.metadata import MessageClass, Metadata
 from packhorse.processor.record import Delivery
 
 if TYPE_CHECKING:
-    from packhorse.processor.storing.pipelining.postgres import AsyncPipeline, Pipeline
+    from packhorse.processor.storing.pipelining.lent import AsyncPipeline, Pipeline
     from packhorse.processor.storing.postgres import AsyncConnection, Connection
     from packhorse.processor.storing.sqlalchemy import AsyncSession, Session
     from packhorse.producer import Outgoing, Tombstone

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from sqlalchemy import text
-from tests.support.lending import AsyncLane, Lane, lane_on
+from tests.support.lending import OUTBOX, AsyncLane, Lane, lane_on
 
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.local.settings import Endpoints
@@ -173,6 +173,38 @@ def test_the_own_error_is_raised_where_a_result_is_read(lane: Lane) -> None:
     with pytest.raises(psycopg.errors.UniqueViolation):
         lane.handle(handler)
     lane.roll_back()
+
+
+def test_with_savepoints_each_members_error_is_its_own(lane: Lane) -> None:
+    """Fails when the savepoint does not come before what its member sends, or is not gone back to."""
+
+    def guarded(numbers: list[int], *, use: bool = False) -> bool:
+        lent_error = False
+        postgres.savepoint(lane.connection)
+        lent = Lent(lane.connection, lane.sessions, OUTBOX, numbers)
+        try:
+            inserting(*numbers)(lent)
+            if use:
+                lent.connection.execute("SELECT 1")
+            lent.settle(sync=True)
+        except psycopg.errors.UniqueViolation:
+            lent_error = True
+        lent.drop()
+        if lent_error:
+            postgres.undo(lane.connection)
+        return lent_error
+
+    lane.begin()
+    assert not guarded([])
+    assert lane.connection.pgconn.pipeline_status == 0
+    assert not guarded([1, 2])
+    assert guarded([3, 1])
+    assert not guarded([4])
+    assert guarded([4, 5], use=True)
+    assert not guarded([6], use=True)
+    assert not guarded([])
+    lane.commit()
+    assert lane.rows() == [1, 2, 4, 6]
 
 
 def test_a_value_that_cannot_be_sent_is_refused_where_it_is_queued(lane: Lane) -> None:

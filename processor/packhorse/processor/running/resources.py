@@ -10,7 +10,7 @@ from packhorse.producer import Outbox, Outgoing, Tombstone
 
 if TYPE_CHECKING:
     from packhorse.processor.storing.guarding.postgres import AsyncGuardedConnection, GuardedConnection
-    from packhorse.processor.storing.pipelining.postgres import AsyncPipeline, Pipeline
+    from packhorse.processor.storing.pipelining.lent import AsyncPipeline, Pipeline
     from packhorse.processor.storing.sqlalchemy import AsyncSession, AsyncSessions, Session, Sessions
 
 
@@ -86,7 +86,7 @@ class Lent(_Lending):
     def pipeline(self) -> Pipeline:
         """Return the queue of statements whose result is not read."""
         if self._pipeline is None:
-            from packhorse.processor.storing.pipelining.postgres import Pipeline
+            from packhorse.processor.storing.pipelining.lent import Pipeline
 
             self._pipeline = Pipeline(self.connection)
         return self._pipeline
@@ -97,17 +97,23 @@ class Lent(_Lending):
             self._session.flush()
         self._outbox.emit_many(self.connection, drafts)
 
-    def settle(self) -> None:
+    def settle(self, *, sync: bool = False) -> None:
         """
         Write what the session has pending and keep what was queued, after the handler has returned.
 
+        Args:
+            sync: Wait until what was queued has run, so that a statement that fails is seen while its member is in hand.
+
         Raises:
             TransactionRefused: The handler left something unfinished on the connection.
+            psycopg.Error: With *sync*, a statement failed.
         """
         if self._session is not None:
             self._session.commit()
         if self._connection is not None and (left := self._connection.leftover()):
             raise _left(left)
+        if sync and self._pipe.has_own:
+            self._lane.sync()
         if self._pipe.keep() and self._pipe.may_send:
             with self._lane.lock:
                 self._lane.wait(self._pipe.send_gen())
@@ -161,7 +167,7 @@ class AsyncLent(_Lending):
     def pipeline(self) -> AsyncPipeline:
         """Return the queue of statements whose result is not read."""
         if self._pipeline is None:
-            from packhorse.processor.storing.pipelining.postgres import AsyncPipeline
+            from packhorse.processor.storing.pipelining.lent import AsyncPipeline
 
             self._pipeline = AsyncPipeline(self.connection)
         return self._pipeline
@@ -172,12 +178,14 @@ class AsyncLent(_Lending):
             await self._session.flush()
         await self._outbox.aemit_many(self.connection, drafts)
 
-    async def settle(self) -> None:
+    async def settle(self, *, sync: bool = False) -> None:
         """Write what the session has pending and keep what was queued; raises what `Lent.settle` does."""
         if self._session is not None:
             await self._session.commit()
         if self._connection is not None and (left := self._connection.leftover()):
             raise _left(left)
+        if sync and self._pipe.has_own:
+            await self._lane.sync()
         if self._pipe.keep() and self._pipe.may_send:
             async with self._lane.lock:
                 await self._lane.wait(self._pipe.send_gen())

@@ -19,6 +19,7 @@ from packhorse.processor.storing.guarding.postgres import (
     Guarded,
     GuardedConnection,
 )
+from packhorse.processor.storing.pipelining.postgres import TO_SAVEPOINT
 from packhorse.processor.storing.sql import BEGIN, WAS_COMMITTED
 from packhorse.processor.storing.store import Answer, Steps
 
@@ -37,15 +38,18 @@ __all__ = [
     "arun",
     "async_abandon",
     "async_sync",
+    "async_undo",
     "awas_committed",
     "begin",
     "command",
     "connect",
     "run",
+    "savepoint",
     "settings_of",
     "standing",
     "sync",
     "translated",
+    "undo",
     "was_committed",
 ]
 
@@ -185,6 +189,23 @@ async def acommand(connection: AsyncGuardedConnection, text: bytes) -> None:
             else:
                 await async_sync(connection)
             await cursor.execute(text)
+
+
+def savepoint(connection: Guarded) -> None:
+    """Set a savepoint before the next handler, once that does anything: one that does nothing costs nothing."""
+    connection.pipe.guard()
+
+
+def undo(connection: GuardedConnection) -> None:
+    """Undo what the last handler did since its savepoint; nothing is sent when nothing of it was."""
+    if connection.pipe.is_exposed:
+        command(connection, TO_SAVEPOINT)
+
+
+async def async_undo(connection: AsyncGuardedConnection) -> None:
+    """Undo what the last handler did, as `undo`."""
+    if connection.pipe.is_exposed:
+        await acommand(connection, TO_SAVEPOINT)
 
 
 def sync(connection: GuardedConnection) -> None:

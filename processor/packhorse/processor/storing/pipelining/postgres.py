@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
@@ -28,9 +28,6 @@ from packhorse.processor.running.faults import is_contention, is_unavailable
 from packhorse.processor.storing.guarding.statements import LONGEST_REMEMBERED, verdict_on
 from packhorse.processor.storing.pipelining.failing import StatementFailed
 
-if TYPE_CHECKING:
-    from packhorse.processor.storing.guarding.postgres import AsyncGuardedConnection, GuardedConnection
-
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 Steps = Generator[Any, Any, None]
 
@@ -42,6 +39,10 @@ PREPARED_MAX = 100
 """Most statements that are prepared on one connection, as psycopg has it."""
 
 _WELL = {ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY}
+
+
+SAVEPOINT = b"SAVEPOINT packhorse_member"
+TO_SAVEPOINT = b"ROLLBACK TO SAVEPOINT packhorse_member"
 
 
 class Entry(NamedTuple):
@@ -82,6 +83,7 @@ class Pipe:
         self._failure: tuple[Entry, pg.Error] | None = None
         self._member: object = None
         self._in_hand = False
+        self._guards = False
         self.is_sending = False
         self.failed: StatementFailed | None = None
         self.is_exposed = False
@@ -92,20 +94,31 @@ class Pipe:
         return self.is_sending or bool(self.own or self._kept)
 
     @property
+    def has_own(self) -> bool:
+        """Return whether the member in hand has queued something, its savepoint apart."""
+        return bool(self.own) and (len(self.own) > 1 or self.own[0].query is not SAVEPOINT)
+
+    @property
     def may_send(self) -> bool:
         """Return whether sending now hides nothing: the transaction has not failed."""
         return self.is_sending or self._pgconn.transaction_status == TransactionStatus.INTRANS
 
+    def guard(self) -> None:
+        """Let the next member begin with a savepoint; it is sent with the first thing of that member that is sent."""
+        self._guards = True
+
     def begin(self, member: object) -> None:
         """Begin *member*, which errors of its statements will name."""
         self._member, self._in_hand = member, True
-        self.own = []
+        self.own = [Entry(member, SAVEPOINT, (), None, None)] if self._guards else []
+        self._guards = False
         self.is_exposed = False
 
     def keep(self) -> bool:
         """End the member in hand, which has returned; return whether it is time to `send_gen`."""
         self._in_hand = False
-        self._kept += self.own
+        if self.has_own:
+            self._kept += self.own
         self.own = []
         return len(self._kept) >= SEND_FROM
 
@@ -273,56 +286,6 @@ class Pipe:
             raise error
         self.failed = StatementFailed(entry.member, type(error).__name__)
         raise self.failed from error
-
-
-class Pipeline:
-    """
-    Queue statements whose result is not read: they are sent together, without a round trip for each.
-
-    They keep their order among each other and with what runs on `ctx.connection` and `ctx.session`. A value that can't be
-    converted is refused at once; an error of the database shows up later, and is this message's all the same: it fails as if
-    the statement had been the last of its handler.
-    """
-
-    __slots__ = ("_connection", "_own")
-
-    def __init__(self, connection: GuardedConnection) -> None:
-        self._connection = connection
-        self._own = connection.pipe.own
-
-    def execute(self, query: Any, params: Parameters = None) -> None:
-        """
-        Queue *query*.
-
-        Raises:
-            TransactionRefused: It would end the transaction, or the handler has returned.
-            psycopg.Error: *params* can't be converted.
-        """
-        connection = self._connection
-        connection.check_lent()
-        pipe = connection.pipe
-        if pipe.add(self._own, query, params):
-            with connection.lock:
-                connection.wait(pipe.send_gen())
-
-
-class AsyncPipeline:
-    """Queue statements whose result is not read, as `Pipeline`."""
-
-    __slots__ = ("_connection", "_own")
-
-    def __init__(self, connection: AsyncGuardedConnection) -> None:
-        self._connection = connection
-        self._own = connection.pipe.own
-
-    async def execute(self, query: Any, params: Parameters = None) -> None:
-        """Queue *query*, as `Pipeline.execute`."""
-        connection = self._connection
-        connection.check_lent()
-        pipe = connection.pipe
-        if pipe.add(self._own, query, params):
-            async with connection.lock:
-                await connection.wait(pipe.send_gen())
 
 
 def text_of(query: Any) -> bytes:
