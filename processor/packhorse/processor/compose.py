@@ -4,7 +4,7 @@ from uuid import UUID
 
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
-from packhorse.core.errors import NotReady, RegistryUnavailable
+from packhorse.core.errors import RegistryUnavailable
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.clients import admin_properties, consumer_properties, producer_properties
@@ -13,7 +13,9 @@ from packhorse.processor.inbox.postgres import InboxTables
 from packhorse.processor.inbox.retention import InboxRetention
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
+from packhorse.processor.kafka.group_times import GroupQuestions
 from packhorse.processor.kafka.producer import CopyProducer
+from packhorse.processor.kafka.trimming import RecordDeleter
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.loop import Loop, StopSign, Times
@@ -26,10 +28,16 @@ from packhorse.processor.signals import Signal, no_signal
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.store import Store
-from packhorse.processor.tiers.ladder import sources_of
-from packhorse.processor.watchdog import Watchdog
+from packhorse.processor.takeover import GroupTimes, below_session
+from packhorse.processor.tiers.ladder import sources_of, tiers_among
+from packhorse.processor.tiers.trimming import Trimmer
+from packhorse.processor.topics.checking import needed, partitions_of
+from packhorse.processor.topics.keeper import TopicKeeper
+from packhorse.processor.topics.watching import TopicWatch
 from packhorse.processor.watching.board import LOOP
 from packhorse.processor.watching.compose import Watching
+from packhorse.processor.watching.renewer import Renewer
+from packhorse.processor.watching.watchdog import Watchdog
 from packhorse.producer import Outbox
 from packhorse.schemas.decode import Decoder
 from packhorse.schemas.fit import check_fit
@@ -60,8 +68,13 @@ class Composed:
         app.check()
         properties = consumer_properties(settings, app.group)
         self.registry = Registry(settings)
+        self._check_schemas(app)
         broker = BrokerQuestions(admin_properties(settings))
         sources = sources_of(app, broker.topic_names())
+        partitions = partitions_of(app, sources, broker.identities(needed(app, sources)))
+        times = GroupQuestions(admin_properties(settings)).times(app.group, properties)
+        log.info("a member that is gone is noticed", group=app.group, times=str(times))
+        self.copies = CopyProducer(producer_properties(settings))
         store = Store(
             queries=queries_for(settings.database_schema), group=app.group, schema=settings.database_schema
         )
@@ -71,12 +84,12 @@ class Composed:
             member=SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now()),
             conninfo=postgres.settings_of(
                 settings.database_url.get_secret_value(),
-                idle_ms=round(settings.idle_transaction_timeout * 1000),
-                lock_ms=round(settings.lock_timeout * 1000),
+                idle_ms=_bounded("idle_transaction_timeout", settings.idle_transaction_timeout, times),
+                lock_ms=_bounded("lock_timeout", settings.lock_timeout, times),
             ),
             store=store,
             decoder=Decoder(self.registry),
-            copies=CopyProducer(producer_properties(settings)),
+            copies=self.copies,
             broker=broker,
             outbox=Outbox(origin=app.group, schema=settings.database_schema, telemetry=telemetry),
             skip_unknown=settings.unknown_types == "skip",
@@ -86,8 +99,9 @@ class Composed:
             log=log,
             reconnected=self._reconnected,
             broke=self._broke,
+            partitions=partitions,
         )
-        self._check(broker)
+        self._check_tables()
         self.lanes = Lanes(
             self.plant,
             Measure(telemetry, SYSTEM_CLOCK, app.group),
@@ -116,7 +130,16 @@ class Composed:
             pause=self.loop.pauses,
         )
         self.watchdog = Watchdog(self.plant)
+        self.renewer = Renewer(self.plant)
         self.inbox = self._inbox(settings, telemetry)
+        self.topics = TopicKeeper(
+            TopicWatch(sources, broker, log),
+            Trimmer(tiers_among(sources), RecordDeleter(admin_properties(settings)), log),
+            done=self._done,
+            anew=self._reconnected,
+            clock=SYSTEM_CLOCK,
+            log=log,
+        )
 
     def _inbox(self, settings: ProcessorSettings, telemetry: Telemetry) -> InboxKeeper:
         tables = InboxTables(settings.database_url.get_secret_value(), settings.database_schema)
@@ -129,6 +152,14 @@ class Composed:
         """Return the stream of *place*; its topic's id is known when it was opened."""
         read = self.plant.sources[place[0]]
         return Stream(topic=place[0], topic_id=UUID(int=0), source=read.source, tier=read.tier)
+
+    def _done(self) -> dict[Place, int]:
+        """Return up to where partitions are done, durable and committed."""
+        return {
+            (sample.topic, sample.partition): min(sample.position, sample.committed)
+            for sample in self.plant.board.samples
+            if sample.position is not None and sample.committed is not None
+        }
 
     def _reconnected(self) -> None:
         self.loop.void()
@@ -147,7 +178,9 @@ class Composed:
         try:
             self.watching.start()
             self.watchdog.start()
+            self.renewer.start()
             self.inbox.start()
+            self.topics.start()
             with self.plant.board.vitals.living(LOOP):
                 self.loop.run(stop)
         finally:
@@ -156,32 +189,38 @@ class Composed:
     def close(self) -> None:
         """Stop what runs beside the loop."""
         self.watchdog.stop()
+        self.renewer.stop()
+        self.topics.stop()
         self.inbox.stop()
+        self.copies.close()
         self.watching.stop()
         self.registry.close()
 
-    def _check(self, broker: BrokerQuestions) -> None:
+    def _check_tables(self) -> None:
         connection = postgres.connect(self.plant.conninfo)
         try:
             postgres.run(connection, self.plant.store.check_ready())
         finally:
             connection.end()
-        app = self.plant.app
-        self._check_schemas()
-        for source in app.topics:
-            names = [source, app.retry_topic(source), app.quarantine_topic(source)]
-            found = broker.describe(names)
-            for name in names[1:]:
-                if found[name][1] != found[source][1]:
-                    raise NotReady(
-                        f"topic {name} has {found[name][1]} partitions and {source} has {found[source][1]}; a copy keeps "
-                        "its partition, so they must be equal: `packhorse topics plan` names the way"
-                    )
 
-    def _check_schemas(self) -> None:
+    def _check_schemas(self, app: Processor) -> None:
         """Check that each message class reads what its subject holds; a registry that is away is no reason not to start."""
         try:
-            for message in {handler.message for handler in self.plant.app.handlers.values()}:
+            for message in {handler.message for handler in app.handlers.values()}:
                 check_fit(message, self.registry)
         except RegistryUnavailable as error:
             log.warning("schemas are not checked: the registry is away", cause=str(error))
+
+
+def _bounded(name: str, seconds: float, times: GroupTimes) -> int:
+    """Return *seconds* in milliseconds, or less: a frozen owner's transaction must end before the next owner begins."""
+    bounded = below_session(seconds, times)
+    if bounded < seconds:
+        log.info(
+            "a time-out is shortened: a frozen process must not block the next owner of its partitions",
+            name=name,
+            setting=seconds,
+            used=round(bounded, 1),
+            session=times.session,
+        )
+    return round(bounded * 1000)

@@ -68,6 +68,7 @@ class Plant:
         broke: Is told why the process must stop.
         claims: The parked keys that lanes have claimed to drain.
         board: What loop and lanes show of themselves.
+        partitions: How many partitions each source had at the start; one beyond them is not read. Of others: any.
     """
 
     app: Processor
@@ -91,3 +92,4 @@ class Plant:
     broke: Callable[[str], None] = lambda why: None  # noqa: ARG005 its name says what it is
     claims: Claims = field(default_factory=Claims)
     board: Board = field(default_factory=lambda: Board(SYSTEM_CLOCK))
+    partitions: Mapping[str, int] = field(default_factory=dict)

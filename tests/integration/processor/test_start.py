@@ -29,7 +29,7 @@ def test_a_quarantine_topic_of_another_size_is_refused(ground: Ground, wide_grou
     broker = BrokerQuestions(admin_properties(ground.settings()))
     from packhorse.processor.topics.plan import Create
 
-    for name in (app.retry_topic(ground.topic), app.quarantine_topic(ground.topic)):
+    for name in (*app.retry_topics(ground.topic), app.quarantine_topic(ground.topic)):
         broker.apply([Create(topic=name, partitions=2, replication=1, config={})])
     with pytest.raises(NotReady, match=r"has 2 partitions and .* has 1"):
         Composed(app, ground.settings())

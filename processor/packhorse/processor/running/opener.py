@@ -15,6 +15,7 @@ from packhorse.processor.running.link import Link
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Mark
+from packhorse.processor.topics.checking import grown
 
 
 class Opener:
@@ -62,12 +63,14 @@ def open_partition(link: Link, plant: Plant, place: Place) -> Event:
     """
     topic, partition = place
     where, group, read = f"{topic}[{partition}]", plant.app.group, plant.sources[topic]
+    if partition >= (partitions := plant.partitions.get(read.source, partition + 1)):
+        return OpenFailed(refused=True, text=grown(read.source, partition, partitions))
     topic_id = plant.broker.topic_id(topic)
     stream = Stream(topic=topic, topic_id=topic_id, source=read.source, tier=read.tier)
     connection = link.connection()
     mark = postgres.run(connection, plant.store.read_watermark(stream, partition))
     ends = plant.broker.log_ends(group, topic, partition)
-    start = start_of(mark, ends, where=where, group=group, missing=plant.missing)
+    start = start_of(mark, ends, where=where, group=group, missing=plant.missing, carries=stream.carries)
     if isinstance(start, NoStart):
         return OpenFailed(refused=not start.waits, text=start.text)
     if start.notice:

@@ -142,7 +142,12 @@ def sources_of(app: "Processor", existing_topics: Collection[str]) -> Mapping[st
         if topic not in existing_topics:
             what = "" if read.tier is None else f" (tier {read.tier} of {read.source}, group {app.group})"
             raise NotReady(
-                f"topic {topic}{what} does not exist, or this client may not describe it; `packhorse topics apply` makes "
-                "what is missing, `packhorse topics plan` says what that is"
+                f"topic {topic}{what} does not exist; `packhorse topics plan` says what is missing, `packhorse topics apply` "
+                "makes it; one that this client may not describe looks the same"
             )
     return found
+
+
+def tiers_among(read: Mapping[str, ReadTopic]) -> frozenset[str]:
+    """Return the topics of tiers among those that are read."""
+    return frozenset(topic for topic, one in read.items() if one.tier is not None)

@@ -93,4 +93,5 @@ def sample_of(place: Place, state: PartitionState, load: Load) -> PartitionSampl
         running=state.running,
         trouble=state.trouble,
         until=state.due,
+        committed=state.committed,
     )

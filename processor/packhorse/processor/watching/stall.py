@@ -53,6 +53,7 @@ class PartitionSample:
         held: A person's pause, in words.
         trouble: What is away or refused, in words.
         until: Monotonic time at which a wait ends.
+        committed: Position that the group's coordinator has confirmed.
     """
 
     topic: str
@@ -68,6 +69,7 @@ class PartitionSample:
     held: str = ""
     trouble: str = ""
     until: float | None = None
+    committed: int | None = None
 
     @property
     def lag(self) -> int | None:
