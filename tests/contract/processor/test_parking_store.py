@@ -529,6 +529,18 @@ def test_a_paused_key_takes_followers_and_is_woken_when_it_goes_on(one: Party) -
     assert len(one.run(STORE.claim(TOPIC, K, "test")).followers) == 1
 
 
+def test_the_head_of_a_paused_key_goes_behind_it_and_is_the_first_when_it_goes_on(one: Party) -> None:
+    """Fails when a head that is parked stays the head: its key would wait for it, and it for its key."""
+    one.record(failed(1), parked(2))
+    one.run(STORE.pause_key(TOPIC, K, key=b"k", partition=0))
+    assert one.known(keys=[b"k"]).parked == {K: None}
+    assert one.record(parked(1, row=one.row(1)), stream=TIER)
+    assert keys_of(one) == [(K, None)]
+    one.run(STORE.resume_key(TOPIC, K))
+    claimed = one.run(STORE.claim(TOPIC, K, "test"))
+    assert [(d.id.int, row.attempt) for d, row in claimed.followers] == [(1, 2), (2, 1)]
+
+
 def test_what_waits_is_counted_by_partition(one: Party) -> None:
     one.record(failed(1), parked(2), parked(3))
     assert one.run(STORE.parked_standing()) == {(TOPIC, 0): (2, 2)}

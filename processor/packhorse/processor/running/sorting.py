@@ -78,8 +78,7 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
         elif not carries or delivery.attempt != row.attempt:
             _waits_elsewhere(found, delivery, row, carries=carries)
         elif row.due_in <= 0:
-            head = key is not None and known.parked.get(key) == delivery.id
-            found.members.append(Member(delivery=delivery, key=key, head=head, row=row))
+            found.members.append(_due(delivery, key, row, known))
         elif row.due_in > tier_seconds(work.stream.tier or "0s") * _LATE + _LATER:
             found.circling.append(delivery)
             found.duplicates.append(delivery)
@@ -110,11 +109,20 @@ def _settled(
     found.duplicates.append(delivery)
     if row.outcome is Outcome.QUARANTINE and not row.copied:
         found.uncopied.append(delivery)
-    if key is not None and row.outcome in _FINISHED and known.parked.get(key, _NONE) == delivery.id:
+    if key is None or key not in known.parked or row.outcome not in _FINISHED:
+        return
+    if carries or known.parked[key] == delivery.id:
         found.heads[delivery.record.offset] = key
 
 
-_NONE = object()
+def _due(delivery: Delivery, key: str | None, row: InboxRow, known: Known) -> Member:
+    """A copy that is due runs as the head of its key; where that is paused, or has another head, it goes behind."""
+    member = Member(delivery=delivery, key=key, row=row)
+    if key is not None and key in known.parked:
+        member.head = known.parked[key] == delivery.id
+        if not member.head:
+            member.result = parked(member)
+    return member
 
 
 def _waits_elsewhere(found: Sorted, delivery: Delivery, row: InboxRow, *, carries: bool) -> None:

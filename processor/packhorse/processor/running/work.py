@@ -96,7 +96,7 @@ class Known(NamedTuple):
         now: The database's clock.
         rows: Inbox rows by message id.
         parked: Hashes of those keys, of the ones that were asked for, that are parked, with the id of their head; None
-            where a key is paused and has no head.
+            where a key is paused or has no head.
     """
 
     position: int | None

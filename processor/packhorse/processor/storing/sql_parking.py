@@ -12,9 +12,9 @@ FINISHED = """(k.head_id IS NULL OR NOT EXISTS (
 # Of parked_key k: nobody drains it, or the one who asks does.
 FREE = """(k.lease_until IS NULL OR k.lease_until <= clock_timestamp() OR k.token = %(held)s)"""
 
-# Those of these keys that are parked; asked only where the partition has a parked key at all.
+# Those of these keys that are parked, and the head behind which more may wait: a paused key lets its own head wait too. Asked only where the partition has a parked key at all.
 PARKED_KEYS = """
-SELECT k.key_hash, k.head_id FROM "{schema}".parked_key k
+SELECT k.key_hash, CASE WHEN NOT k.paused THEN k.head_id END FROM "{schema}".parked_key k
 WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = ANY(%(keys)s::text[])"""
 
 # What waits for another attempt, byte for byte. A message that fails again keeps its bytes and origin.
@@ -77,7 +77,8 @@ FROM unnest(%(hashes)s::text[], %(keys)s::bytea[], %(partitions)s::int[], %(head
 ORDER BY r.hash
 ON CONFLICT DO NOTHING"""
 
-# Heads that stopped, of handlers that go on behind quarantine: their keys are parked without a head until drained.
+# Heads that stopped where later messages go on behind quarantine, or that went behind their own paused key: it is parked
+# without a head until drained.
 UNHEAD_KEYS = """
 UPDATE "{schema}".parked_key k SET head_id = NULL, wake_at = clock_timestamp() + interval '10 seconds'
 WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = ANY(%(keys)s::text[])

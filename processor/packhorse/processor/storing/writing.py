@@ -108,11 +108,7 @@ class WritingSteps(Tables):
         first = {r.key for r in heads if r.row is None}
         followers = {r.key for r in results if r.outcome is Outcome.PARKED} - first
         again = {r.key: r for r in heads if r.row is not None}
-        stopped = {
-            r.key: r
-            for r in results
-            if r.outcome is Outcome.QUARANTINE and r.key is not None and not r.parks and r.row is not None
-        }
+        stopped = {r.key: r for r in results if r.key is not None and _heads_no_more(r)}
         there: dict[str | None, Any] = {}
         if followers or again or stopped:
             keys = sorted(key for key in {*followers, *again, *stopped} if key is not None)
@@ -150,6 +146,12 @@ class WritingSteps(Tables):
 
     def _of(self, stream: Stream) -> dict[str, Any]:
         return {"group": self.group, "source": stream.source}
+
+
+def _heads_no_more(result: Result) -> bool:
+    """Return whether it was the head of its key, maybe, and is none now although it is not finished."""
+    passes = result.outcome is Outcome.QUARANTINE and not result.parks
+    return result.row is not None and (passes or result.outcome is Outcome.PARKED)
 
 
 def _was(result: Result, outcome: Outcome) -> bool:
