@@ -334,7 +334,7 @@ class Desk:
             leader_epoch=state.leader_epoch,
             topic_age=slot.topic_age,
             charged=slot.suspects.charge(first, self._limits) if suspect else None,
-            contended=suspect is not None and suspect.contended >= self._limits.uncharged,
+            contended=suspect is not None and max(suspect.contended, suspect.down) >= self._limits.uncharged,
             marked=suspect is not None and suspect.crashed,
             careful=slot.careful > 0,
             tried=frozenset(slot.tried.intersection(again)),
@@ -359,7 +359,8 @@ class Desk:
         chunk = slot.flights.pop(number)
         slot.dry = False
         if event.tallies or event.down or event.ran is not None or self.gates.shut:
-            self.gates.landed(number, event.tallies, event.down, event.ran)
+            if self.gates.landed(number, event.tallies, event.down, event.ran):
+                event = self._blamed(slot, event)
             self._wet()
         if event.failed:
             slot.careful = CAREFUL
@@ -379,6 +380,22 @@ class Desk:
         """Look at all queues again: a gate may have opened."""
         for slot in self._slots.values():
             slot.dry = False
+
+    def _blamed(self, slot: _Slot, event: ChunkEnded) -> ChunkEnded:
+        """
+        Let the member that opened a breaker run alone from now on, and wait alone, longer each time it does so again.
+
+        A breaker is closed only by an answer, so one that opens it again and again has something about itself: the others
+        must not be rolled back and stopped for it for ever. When nobody knows which it was, each runs alone.
+        """
+        if event.suspect is None:
+            for offset in event.left:
+                slot.suspects.of(offset)
+            return event
+        suspect = slot.suspects.of(event.suspect)
+        suspect.down += 1
+        wait = delay_after(suspect.down, self._limits.backoff, jitter=self._chance.fraction())
+        return replace(event, held={event.suspect: wait})
 
     def _contended(self, slot: _Slot, event: ChunkEnded) -> ChunkEnded:
         """Let the one member wait alone, longer each time; its key waits with it and nobody else does."""

@@ -32,19 +32,22 @@ class Gates:
         self._tell = tell
         self._probes: dict[int, tuple[str, UUID]] = {}
 
-    def landed(self, number: int, tallies: Mapping[str, Seen], down: str, ran: Ran | None) -> None:
-        """Take what the chunk *number* says of its handlers."""
+    def landed(self, number: int, tallies: Mapping[str, Seen], down: str, ran: Ran | None) -> bool:
+        """Take what the chunk *number* says of its handlers; return whether it has opened a breaker that was closed."""
         now, jitter = self._clock.monotonic(), self._chance.fraction()
         if (probe := self._probes.pop(number, None)) is not None:
             self._say(self.stops.ended(probe[0], probe[1], ran, now=now, jitter=jitter))
             self._look(probe[0], now)
         elif down:
-            self._say(self.stops.down(down, now=now, jitter=jitter))
+            told = self.stops.down(down, now=now, jitter=jitter)
+            self._say(told)
             self._look(down, now)
+            return bool(told)
         else:
             for gate, seen in tallies.items():
                 self._say(self.stops.seen(gate, seen, now=now, jitter=jitter))
                 self._look(gate, now)
+        return False
 
     def gone(self, numbers: Mapping[int, object]) -> None:
         """Take that nobody will say how these chunks ended."""

@@ -17,12 +17,14 @@ class Suspect:
     Attributes:
         contended: Runs alone that lost to another transaction.
         lost: Runs that ended with the connection while the database was well.
+        down: Times that it said that a system is down, while the system answered others.
         crashed: A process that had it in hand is gone.
         stuck: Its handler did not come back from its time-out.
     """
 
     contended: int = 0
     lost: int = 0
+    down: int = 0
     crashed: bool = False
     stuck: bool = False
 

@@ -89,7 +89,7 @@ class ChunkEnded:
         wait: Seconds until a copy is due (NOT_DUE).
         alone: The chunk had one member.
         away: What is away (AWAY): database, broker, registry, or a handler's own dependency.
-        suspect: Offset that was running when the connection ended.
+        suspect: Offset that was running when the connection ended, or that says that a system is down.
         slow: Hashes of keys whose handler took longer than a chunk may.
         quick: Hashes of keys that ran alone and did not.
         tallies: First attempts that were made by handler, where any was.

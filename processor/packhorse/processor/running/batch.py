@@ -114,16 +114,14 @@ class Chunk:
 
 
 def tallies(members: list[Member], results: list[Result]) -> dict[str, Seen]:
-    """Return, by handler, how the first attempts among *results* ended."""
+    """Return, by handler, how the first attempts among *results* ended; one that was put off has not failed."""
     found: dict[int, tuple[Handler, list[bool]]] = {}
     for member, result in zip(members, results, strict=False):
         handler = member.handler
         if member.row is None and handler is not None and result.outcome is not Outcome.PARKED:
-            found.setdefault(id(handler), (handler, []))[1].append(result.outcome in _FAILED)
+            failed = result.failed_as is not None or result.outcome is Outcome.QUARANTINE
+            found.setdefault(id(handler), (handler, []))[1].append(failed)
     return {handler.name: seen(failures) for handler, failures in found.values()}
-
-
-_FAILED = frozenset({Outcome.RETRY, Outcome.QUARANTINE})
 
 
 def run_batch(
@@ -167,7 +165,8 @@ def run_batch(
         ended = chunk.ended(Ended.CONTENTION)
     except Down as down:
         yield RollBack()
-        ended = chunk.ended(Ended.WELL, down=down.gate, error=str(down))
+        suspect = how.running[0].delivery.record.offset if len(how.running) == 1 else None
+        ended = chunk.ended(Ended.WELL, down=down.gate, suspect=suspect, error=str(down))
     except Probed as probed:
         yield RollBack()
         ended = chunk.ended(Ended.WELL, ran=probed.ran)

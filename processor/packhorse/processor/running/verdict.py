@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from packhorse.core.errors import DatabaseUnavailable
-from packhorse.processor.outcomes import Reason
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.judging import after_run
 from packhorse.processor.running.work import Claim, Failure, Member, Ran, Result
@@ -19,7 +18,8 @@ class Attempt:
         jitter: Draws from [0, 1).
         clock: Monotonic seconds.
         time: Seconds after which the transaction is cut behind the member that runs.
-        contended: The one member may not end in contention once more: then it is charged.
+        contended: The one member may not end in contention, or by saying that a system is down, once more: then it is
+            charged.
         careful: Savepoints from the start.
         in_hand: Offsets that are put on record before the transaction begins; none for members that are no records in hand.
         claim: Under which followers are run.
@@ -49,6 +49,7 @@ class Attempt:
     most: int | None = None
 
 
+_NOBODYS = {Failure.CONTENTION, Failure.DOWN}
 _CHARGED = {Failure.TEMPORARY, Failure.PERMANENT, Failure.BROKEN}
 
 
@@ -63,16 +64,15 @@ def judged(member: Member, ran: Ran, how: Attempt) -> Result | None:
         how.ran = ran
         if ran.failure in _CHARGED:
             raise Probed(ran)
+    if how.contended and not how.probe and ran.failure in _NOBODYS:
+        return after_run(member, ran._replace(failure=Failure.TEMPORARY), jitter=how.jitter())
     match ran.failure:
-        case Failure.CONTENTION if not how.contended:
-            raise Contention(ran.error)
         case Failure.CONTENTION:
-            charged = ran._replace(failure=Failure.TEMPORARY, reason=Reason.CONTENTION.value)
-            return after_run(member, charged, jitter=how.jitter())
-        case Failure.CONNECTION:
-            raise DatabaseUnavailable(ran.error)
+            raise Contention(ran.error)
         case Failure.DOWN:
             raise Down("" if member.handler is None else member.handler.name, ran.error)
+        case Failure.CONNECTION:
+            raise DatabaseUnavailable(ran.error)
         case Failure.STOP:
             raise Stopped(ran.error)
         case Failure.GIVEN_UP:
