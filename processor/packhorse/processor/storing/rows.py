@@ -22,6 +22,15 @@ def literal(values: Iterable[UUID | int | float | str | None]) -> str:
     return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
 
 
+def span(ids: Sequence[UUID]) -> dict[str, Any]:
+    """Return the least and the greatest of *ids*; of none a span in which nothing lies."""
+    return (
+        {"low": str(min(ids)), "high": str(max(ids))}
+        if ids
+        else {"low": str(UUID(int=1)), "high": str(UUID(int=0))}
+    )
+
+
 def new_rows(results: Sequence[Result]) -> dict[str, Any]:
     """Return the columns of first results."""
     return {
@@ -42,6 +51,7 @@ def old_rows(results: Sequence[Result]) -> dict[str, Any]:
     """Return the columns of results of messages that the inbox knew; a follower that is run is not delivered once more."""
     known = [r.row.outcome for r in results if r.row is not None]
     return {
+        **span([r.delivery.id for r in results]),
         "ids": literal(r.delivery.id for r in results),
         "outcomes": [r.outcome.value for r in results],
         "attempts": literal(_recorded_attempt(r) for r in results),

@@ -19,6 +19,9 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()::text
 # Whether a transaction that a handler has ended was committed.
 WAS_COMMITTED = "SELECT pg_xact_status(%s::xid8) = 'committed'"
 
+# Of inbox i: the partitions that these ids may be in. Of an array of ids alone the planner can't tell once the plan is kept.
+SPAN = "i.message_id >= %(low)s::uuid AND i.message_id <= %(high)s::uuid"
+
 # What the database knows of a batch: the watermark, the server, the clock, inbox rows, and whether any key of the
 # partition is parked. No row: no watermark.
 LOOK_UP = """
@@ -40,7 +43,7 @@ SELECT m."offset", m.same, clock_timestamp(), i.message_id, i.outcome, i.attempt
         WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.partition = %(partition)s))
 FROM mark m
 LEFT JOIN "{schema}".inbox i
-    ON i.message_id = ANY(%(ids)s::uuid[]) AND i.group_id = %(group)s AND i.topic = %(source)s
+    ON i.message_id = ANY(%(ids)s::uuid[]) AND {span} AND i.group_id = %(group)s AND i.topic = %(source)s
 LEFT JOIN "{schema}".quarantined_message q
     ON q.message_id = i.message_id AND q.group_id = i.group_id AND q.topic = i.topic
 LEFT JOIN "{schema}".retry_message w
@@ -70,7 +73,7 @@ SET outcome = r.outcome, attempt = r.attempt, deliveries = i.deliveries + r.more
 FROM unnest(%(ids)s::uuid[], %(outcomes)s::text[], %(attempts)s::int[], %(more)s::int[], %(delays)s::float8[],
     %(reasons)s::text[], %(errors)s::text[], %(digests)s::text[], %(was)s::text[], %(expected)s::int[])
     AS r (id, outcome, attempt, more, delay, reason, error, digest, was, expected)
-WHERE i.message_id = r.id AND i.group_id = %(group)s AND i.topic = %(source)s
+WHERE i.message_id = r.id AND {span} AND i.group_id = %(group)s AND i.topic = %(source)s
     AND i.outcome = r.was AND i.attempt = r.expected AND pg_current_xact_id() = %(xid)s::xid8"""
 
 # One row for each run of a handler that failed.
@@ -107,7 +110,7 @@ SET state = 'quarantined', reason = EXCLUDED.reason, error = EXCLUDED.error, att
 COUNT_DELIVERIES = """
 UPDATE "{schema}".inbox i SET deliveries = i.deliveries + r.more
 FROM (SELECT id, count(*) AS more FROM unnest(%(ids)s::uuid[]) AS id GROUP BY id ORDER BY id) r
-WHERE i.message_id = r.id AND i.group_id = %(group)s AND i.topic = %(source)s"""
+WHERE i.message_id = r.id AND {span} AND i.group_id = %(group)s AND i.topic = %(source)s"""
 
 # What copies are made of: of these messages those whose recorded attempt, or whose quarantine, has no copy that is known
 # to be confirmed. Without a tier it is one to quarantine.
@@ -273,6 +276,7 @@ _PARTS = {
     "{loose}": sql_running.LOOSE,
     "{incarnation}": INCARNATION,
     "{durable}": DURABLE,
+    "{span}": SPAN,
 }
 
 

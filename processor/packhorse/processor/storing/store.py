@@ -11,7 +11,7 @@ from packhorse.processor.record import Stream
 from packhorse.processor.running.work import InboxRow, Known
 from packhorse.processor.storing.marks import Mark, MarkSteps, Move
 from packhorse.processor.storing.parking import HeldKey, ParkingSteps, PausedKey, Wake
-from packhorse.processor.storing.rows import literal
+from packhorse.processor.storing.rows import literal, span
 from packhorse.processor.storing.running import InHand, Pause, RunningSteps
 from packhorse.processor.storing.steps import Answer, Place, Quarantined, Statement, Steps, kept
 from packhorse.processor.storing.writing import WritingSteps
@@ -55,7 +55,7 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
 
         The keys, as hashes, are looked for only where any key of the partition is parked.
         """
-        which = {**self._place(stream, partition), "source": stream.source, "ids": literal(ids)}
+        which = {**self._place(stream, partition), "source": stream.source, "ids": literal(ids), **span(ids)}
         answer = yield Statement(self.queries.look_up, which)
         if not answer.rows:
             return Known(None, False, None, {})
@@ -70,7 +70,8 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
     def count_deliveries(self, stream: Stream, ids: Sequence[UUID]) -> Steps[None]:
         """Count one more delivery for each of *ids*; equal ones count as often as they stand there."""
         yield Statement(
-            self.queries.count_deliveries, {"group": self.group, "source": stream.source, "ids": literal(ids)}
+            self.queries.count_deliveries,
+            {"group": self.group, "source": stream.source, "ids": literal(ids), **span(ids)},
         )
 
     def uncopied(self, source: str, ids: Sequence[UUID]) -> Steps[list[Quarantined]]:
@@ -126,7 +127,7 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         waiting = yield Statement(self.queries.open_outcomes, who)
         return list(watermarks.rows), list(waiting.rows)
 
-    def audit(self, *, actor: str, act: str, topic: str, detail: str, why: str) -> Steps[None]:
+    def audit(self, *, actor: str, act: str, topic: str | None, detail: str, why: str) -> Steps[None]:
         """Record what a person did; *detail* is JSON."""
         yield Statement(
             self.queries.audit,
