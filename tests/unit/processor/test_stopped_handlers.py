@@ -13,6 +13,7 @@ from packhorse.processor.breaking.brake import seen
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place, Report
+from packhorse.processor.member.queue import Queue, Waiting
 from packhorse.processor.partition.events import ChunkEnded, Ended, Event, Opened
 from packhorse.processor.partition.state import Limits
 from packhorse.processor.record import Record, Stream
@@ -216,3 +217,21 @@ def test_what_was_in_hand_when_a_breaker_opened_is_not_blamed_for_it() -> None:
     assert gates.landed(1, {}, "a handler", None)
     assert not gates.landed(2, {}, "a handler", None)
     assert not gates.landed(3, {"a handler": seen([True] * 40)}, "", None)
+
+
+def test_queues_are_not_searched_for_a_probe_at_each_turn() -> None:
+    """Fails when a stopped handler without messages has all queues looked through whenever a lane is free."""
+    world = World()
+    gates, searched = world.desk.gates, []
+
+    class Searched(Queue):
+        def candidates(self, gate: str) -> list[Waiting]:
+            searched.append(world.now)
+            return super().candidates(gate)
+
+    gates.landed(1, {}, "a handler", None)
+    world.now = 1.0
+    for _ in range(20):
+        assert gates.probe({PLACE: Searched()}) is None
+        world.now += 0.01
+    assert len(searched) == 2

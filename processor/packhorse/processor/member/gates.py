@@ -15,6 +15,9 @@ from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.queue import Queue, Waiting
 from packhorse.processor.running.work import Ran
 
+LOOK_AGAIN = 0.1
+"""Seconds after which all queues are looked through again for a probe, when none was found: that takes milliseconds."""
+
 
 class Gates:
     """
@@ -31,6 +34,7 @@ class Gates:
         self._chance = chance
         self._tell = tell
         self._probes: dict[int, tuple[str, UUID]] = {}
+        self._look_again: dict[str, float] = {}
 
     def landed(self, number: int, tallies: Mapping[str, Seen], down: str, ran: Ran | None) -> bool:
         """Take what the chunk *number* says of its handlers; return whether it has opened a breaker that was closed."""
@@ -59,7 +63,7 @@ class Gates:
         """Return the next probe that is due, taken from its queue: its gate, where, and the record; None when there is none."""
         now = self._clock.monotonic()
         for gate in self.shut:
-            if self.stops.wait(gate, now=now) != 0:
+            if self.stops.wait(gate, now=now) != 0 or now < self._look_again.get(gate, now):
                 continue
             found = {
                 one.delivery.id: (place, one)
@@ -71,6 +75,7 @@ class Gates:
                 place, one = found[chosen]
                 queues[place].pull(one)
                 return gate, place, one
+            self._look_again[gate] = now + LOOK_AGAIN
         return None
 
     def sent(self, number: int, gate: str, one: Waiting) -> None:
