@@ -88,7 +88,7 @@ def read_status(settings: StatusSettings, group: str) -> GroupStatus:
     connection = postgres.connect(postgres.settings_of(url, idle_ms=60_000, lock_ms=10_000))
     try:
         watermarks, waiting = postgres.run(connection, store.group_standing())
-        inside = read_inside(connection, settings.database_schema, group)
+        inside = read_inside(connection, store)
     finally:
         connection.end()
     broker = BrokerQuestions(admin_properties(settings))

@@ -164,3 +164,25 @@ def test_a_thread_that_dies_turns_health_bad_and_ends_the_process(ground: Ground
         eventually(lambda: running.error is not None, what="the process ends")
     assert "packhorse-roster has ended" in str(running.error)
     assert "packhorse-roster has ended" in not_live(running) or "loop has ended" in not_live(running)
+
+
+@pytest.mark.case("O-10")
+def test_a_paused_key_waits_alone_and_goes_on_in_order_when_it_is_resumed(ground: Ground) -> None:
+    """Fails when a paused key needs a head to wait behind, or nobody wakes what waits once it is let go."""
+    app = noting(ground.namespace)
+    ground.make_topics(app)
+    where = ("--group", GROUP, "--topic", ground.topic, "--key", "k")
+    with ground.processing(app) as running:
+        running.until_assigned(2)
+        assert packhorse("processor", "pause", *where, "--why", "wrong data", **ground.environ).code == 0
+        waiting = [ground.send(n, key=b"k") for n in (1, 2)]
+        ground.send(3, key=b"other")
+        ground.until_results(3)
+        for message_id in waiting:
+            ground.until_outcome(message_id, "parked")
+        assert "2 messages behind it" in paused(ground)
+        again = packhorse("processor", "pause", *where, "--why", "wrong data", **ground.environ)
+        assert again.out == f"was paused already: a key of {ground.topic} of group {GROUP}\n"
+        assert packhorse("processor", "resume", *where, "--why", "mended", **ground.environ).code == 0
+        ground.until_results(3, 1, 2)
+        eventually(lambda: not ground.rows("SELECT FROM packhorse.parked_key"), what="the key is let go")

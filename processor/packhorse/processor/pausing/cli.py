@@ -147,6 +147,8 @@ def _pausing(
     from packhorse.processor.pausing.table import PauseTable
     from packhorse.processor.settings import StatusSettings
     from packhorse.processor.storing import postgres
+    from packhorse.processor.storing.sql import queries_for
+    from packhorse.processor.storing.store import Store
 
     settings = StatusSettings.load(
         {"database_url": url, "database_schema": schema, "kafka_bootstrap_servers": servers}
@@ -154,6 +156,8 @@ def _pausing(
     conninfo = postgres.settings_of(settings.database_url.get_secret_value(), idle_ms=60_000, lock_ms=10_000)
     connection = postgres.connect(conninfo)
     try:
-        yield Pausing(connection, PauseTable(schema=settings.database_schema, group=group)), settings
+        schema = settings.database_schema
+        store = Store(queries=queries_for(schema), group=group, schema=schema)
+        yield Pausing(connection, PauseTable(store=store)), settings
     finally:
         connection.end()

@@ -41,7 +41,7 @@ class Roster:
         self._pause = pause
         self._stalls = stalls
         schema, group = plant.store.schema, plant.app.group
-        self._pauses = PauseTable(schema=schema, group=group)
+        self._pauses = PauseTable(store=plant.store)
         self._members = MemberTable(schema=schema, group=group)
         self._connection: postgres.GuardedConnection | None = None
         self._stop = threading.Event()

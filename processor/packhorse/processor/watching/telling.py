@@ -7,6 +7,7 @@ from typing import Any
 from packhorse.processor.pausing.pauses import PausedKey, Pauses
 from packhorse.processor.pausing.table import PauseTable
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Store
 from packhorse.processor.watching.member_row import (
     ALIVE,
     MemberRow,
@@ -55,14 +56,14 @@ class Inside:
         }
 
 
-def read_inside(connection: postgres.GuardedConnection, schema: str, group: str) -> Inside:
+def read_inside(connection: postgres.GuardedConnection, store: Store) -> Inside:
     """
     Ask the database.
 
     Raises:
         DatabaseUnavailable, NotReady: It does not answer, or a table is missing.
     """
-    members, pauses = MemberTable(schema=schema, group=group), PauseTable(schema=schema, group=group)
+    members, pauses = MemberTable(schema=store.schema, group=store.group), PauseTable(store=store)
     return Inside(
         members=postgres.run(connection, members.members()),
         tiers=postgres.run(connection, members.tiers()),
