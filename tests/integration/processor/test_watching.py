@@ -140,6 +140,9 @@ def test_what_is_paused_stays_so_through_rebalance_and_restart_until_released(wi
         told = packhorse("processor", "status", "--group", GROUP, **ground.environ).out
         assert f"PAUSED  {ground.topic}[1] paused by" in told
         assert ": bad import" in paused(ground)
+        doctor = packhorse("doctor", **ground.environ).out
+        assert f"pauses of {GROUP}" in doctor
+        assert f"processors of {GROUP}" in doctor
         resumed = packhorse("processor", "resume", *where, "--why", "mended", **ground.environ)
         assert resumed.out == f"resumed: {ground.topic}[1] of group {GROUP}\n"
         ground.until_results(0, 2, 3, 1)

@@ -24,6 +24,7 @@ from packhorse.console.doctor.judge_database import (
     judge_server,
     judge_tables,
 )
+from packhorse.console.doctor.judge_processors import Standing, judge_processors
 from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_settings import judge_settings
 from packhorse.console.doctor.runner import Check, run_checks
@@ -179,6 +180,26 @@ def test_a_slot_is_named_with_the_bytes_that_it_holds(
     (found,) = judge_slots([Slot(**{**slot, **given})])
     assert (found.check, found.verdict) == ("slot packhorse_packhorse_0_5", verdict)
     assert said in found.found
+
+
+def test_processors_and_pauses_are_judged() -> None:
+    seen = [timedelta(seconds=3)]
+    standings = [
+        Standing(group="dead", seen=[timedelta(minutes=5)]),
+        Standing(group="ill", seen=seen, wrong=["process 1 on a: loop has not turned for 40 s"]),
+        Standing(group="paused", seen=seen, pauses=["the group paused by ann: why"]),
+        Standing(group="slow", seen=seen, stalls=["a.b[3] does not move for 70 s: handler"]),
+        Standing(group="well", seen=seen, paused_keys=1),
+    ]
+    assert verdicts(judge_processors(standings)) == {
+        "processors of dead": Verdict.WARNING,
+        "processors of ill": Verdict.FAILED,
+        "processors of paused": Verdict.OK,
+        "pauses of paused": Verdict.WARNING,
+        "processors of slow": Verdict.WARNING,
+        "processors of well": Verdict.OK,
+        "pauses of well": Verdict.WARNING,
+    }
 
 
 def test_groups_are_judged() -> None:

@@ -19,6 +19,7 @@ from packhorse.console.doctor.judge_database import (
     judge_tables,
 )
 from packhorse.console.doctor.judge_identity import judge_identity
+from packhorse.console.doctor.judge_processors import Standing, judge_processors
 from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_retention import Retention, judge_retention
 from packhorse.console.postgres import connected, translated
@@ -67,6 +68,7 @@ class DatabaseCheck:
                     ("horizon", self._identity),
                     ("retention", self._retention),
                     ("groups", self._groups),
+                    ("processors", self._processors),
                 )
                 for name, look in looks:
                     found += self._guarded(name, look, connection)
@@ -170,6 +172,9 @@ class DatabaseCheck:
 
     def _groups(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         return judge_groups([GroupState(**row) for row in self._all(connection, sql.GROUPS)])
+
+    def _processors(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        return judge_processors([Standing(**row) for row in self._all(connection, sql.PROCESSORS)])
 
     def _all(
         self, connection: psycopg.Connection[Any], statement: str, values: dict[str, Any] | None = None

@@ -91,6 +91,32 @@ GROUP BY i.group_id ORDER BY i.group_id
 """
 """Open messages of each group that works in this database."""
 
+PROCESSORS = """
+WITH known AS (
+    SELECT m.group_id FROM {schema}.processor_member AS m UNION SELECT p.group_id FROM {schema}.pause AS p
+    UNION SELECT k.group_id FROM {schema}.parked_key AS k
+), living AS (
+    SELECT m.group_id, m.pid, m.host, m.status FROM {schema}.processor_member AS m
+    WHERE m.seen_at > clock_timestamp() - interval '20 seconds'
+)
+SELECT g.group_id AS "group",
+       ARRAY(SELECT clock_timestamp() - m.seen_at FROM {schema}.processor_member AS m WHERE m.group_id = g.group_id) AS seen,
+       ARRAY(SELECT 'process ' || l.pid || ' on ' || l.host || ': ' || w.text
+             FROM living AS l, jsonb_array_elements_text(l.status -> 'wrong') AS w (text)
+             WHERE l.group_id = g.group_id AND (l.status ->> 'live') = 'false' ORDER BY 1) AS wrong,
+       ARRAY(SELECT (s.each ->> 'topic') || '[' || (s.each ->> 'partition') || '] does not move for ' || (s.each ->> 'seconds')
+                    || ' s: ' || (s.each ->> 'cause')
+             FROM living AS l, jsonb_array_elements(l.status -> 'stalls') AS s (each)
+             WHERE l.group_id = g.group_id AND (s.each ->> 'cause') NOT IN ('paused', 'not-due', 'leaving') ORDER BY 1) AS stalls,
+       ARRAY(SELECT CASE WHEN p.topic = '' THEN 'the group' WHEN p.partition < 0 THEN p.topic
+                         ELSE p.topic || '[' || p.partition || ']' END || ' paused by ' || p.paused_by || coalesce(': ' || p.why, '')
+             FROM {schema}.pause AS p WHERE p.group_id = g.group_id ORDER BY p.topic, p.partition) AS pauses,
+       (SELECT count(*) FROM {schema}.parked_key AS k WHERE k.group_id = g.group_id AND k.paused)::int AS paused_keys,
+       (SELECT count(*) FROM {schema}.parked_key AS k WHERE k.group_id = g.group_id)::int AS parked_keys
+FROM known AS g ORDER BY g.group_id
+"""
+"""What each group's processes say of themselves, and what people have paused."""
+
 SOURCES = """
 SELECT DISTINCT regexp_replace(v.subject, '-[^-]*$', '') AS topic
 FROM {schema}.schema_version AS v WHERE v.subject LIKE '%%-%%' ORDER BY 1
