@@ -1,5 +1,6 @@
 """Copies of messages for the group's own topics: the bytes as they were, and where they come from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -7,7 +8,7 @@ from uuid import UUID
 from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.processor.record import WAKE, Delivery, HeaderList
 from packhorse.processor.storing.store import Quarantined
-from packhorse.processor.tiers.ladder import AT_ONCE
+from packhorse.processor.tiers.ladder import AT_ONCE, ReadTopic, in_order, tier_for, tier_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,18 @@ def copy_of(message: Quarantined, group: str) -> Copy:
     if message.tier is None or message.due_at is None:
         return to_quarantine(message, group)
     return to_tier(message, group, message.tier, message.due_at)
+
+
+def where_read(message: Quarantined, group: str, read: Mapping[str, ReadTopic]) -> Quarantined:
+    """
+    Return *message* with a tier that is read, by topic, in *read*: its own, or where a ladder has lost it, the next longer.
+
+    A retry may be recorded for a tier whose topic was deleted since, once no ladder had it any more.
+    """
+    if message.tier is None or retry_topic(message.topic, group, message.tier) in read:
+        return message
+    ladder = in_order(one.tier for one in read.values() if one.source == message.topic and one.tier)
+    return message._replace(tier=tier_for(tier_seconds(message.tier), ladder)) if ladder else message
 
 
 def to_tier(message: Quarantined, group: str, tier: str, due_at: datetime) -> Copy:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packhorse.core.ids import foreign_id
-from packhorse.processor.copies import circling, to_quarantine, to_retry, to_tier, wake_up
+from packhorse.processor.copies import circling, to_quarantine, to_retry, to_tier, wake_up, where_read
 from packhorse.processor.record import (
     CARRIED,
     HeaderList,
@@ -21,6 +21,7 @@ from packhorse.processor.record import (
 )
 from packhorse.processor.storing.rows import headers_of, headers_text
 from packhorse.processor.storing.store import Quarantined
+from packhorse.processor.tiers.ladder import ReadTopic
 
 TOPIC_ID = UUID(int=5)
 SOURCE = Stream(topic="t", topic_id=TOPIC_ID, source="t")
@@ -106,6 +107,17 @@ def test_a_copy_keeps_key_partition_and_origin_through_every_tier_and_round() ->
     assert (again.id, again.attempt, again.partition) == (copy.id, 4, 1)
     assert (again.key, again.value, again.headers) == (copy.key, copy.value, copy.headers)
     assert delivery_of(read, stream).origin == ("t", TOPIC_ID, 1, 3)
+
+
+@pytest.mark.case("T-18")
+@pytest.mark.parametrize(("recorded", "goes_to"), [("5s", "5s"), ("2s", "5s"), ("7s", "1m"), ("1h", "1m")])
+def test_a_retry_of_a_tier_that_is_gone_goes_to_one_that_is_read(recorded: str, goes_to: str) -> None:
+    """Fails when the recorded tier is taken as it is: its copies would fail for ever, and with them all that go together."""
+    read = {f"t.g.retry.{tier}": ReadTopic("t", tier) for tier in ("1m", "0s", "5s")}
+    read |= {"t": ReadTopic("t", None), "other.g.retry.8s": ReadTopic("other", "8s")}
+    message = quarantined(())._replace(tier=recorded)
+    assert where_read(message, "g", read).tier == goes_to
+    assert where_read(quarantined(()), "g", read).tier is None
 
 
 def test_a_wake_up_carries_no_message_and_says_so() -> None:

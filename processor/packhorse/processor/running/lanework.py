@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
-from packhorse.processor.copies import circling, copy_of
+from packhorse.processor.copies import circling, copy_of, where_read
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.metadata import Metadata
 from packhorse.processor.outcomes import Reason, SwallowedError
@@ -80,9 +80,10 @@ def copies_sent(uncopied: Sequence[Quarantined], plant: Plant) -> list[Place]:
     """Produce the copies of *uncopied*, to tiers and quarantine, and return where they stand; blocks."""
     plant.signal(Point.BEFORE_COPY)
     group = plant.app.group
-    places = plant.copies.send([copy_of(message, group) for message in uncopied])
+    messages = [where_read(message, group, plant.sources) for message in uncopied]
+    places = plant.copies.send([copy_of(message, group) for message in messages])
     plant.signal(Point.AFTER_COPY)
-    return [place._replace(tier=message.tier) for place, message in zip(places, uncopied, strict=True)]
+    return [place._replace(tier=message.tier) for place, message in zip(places, messages, strict=True)]
 
 
 def round_sent(deliveries: Sequence[Delivery], plant: Plant, work: Work) -> None:

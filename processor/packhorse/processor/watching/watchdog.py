@@ -9,7 +9,7 @@ from uuid import UUID
 
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.errors import PackhorseError
-from packhorse.processor.copies import copy_of, wake_up
+from packhorse.processor.copies import copy_of, wake_up, where_read
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import COMMIT, ROLLBACK
@@ -97,6 +97,7 @@ class Watchdog:
         plant = self._plant
         if not due:
             return
+        due = [where_read(message, plant.app.group, plant.sources) for message in due]
         places = plant.copies.send([copy_of(message, plant.app.group) for message in due])
         for topic in sorted({message.topic for message in due}):
             stand: list[Place] = [
