@@ -11,16 +11,14 @@ from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.core.message import MessageType
 from packhorse.processor import Context, Processor
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.partition.events import BatchEnded, Ended
+from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.endings import GivenUp
 from packhorse.processor.running.work import (
     RETURNED,
-    InboxRow,
     Known,
     LookUp,
-    MoveWatermark,
     Ran,
     Request,
     RollBack,
@@ -64,9 +62,9 @@ def work(epochs: dict[int, int | None], *, position: int, leader_epoch: int | No
     )
 
 
-def carry_out(of: Work, answers: Answers) -> tuple[BatchEnded, list[Request]]:
+def carry_out(of: Work, answers: Answers) -> tuple[ChunkEnded, list[Request]]:
     """Answer what the batch asks for until it has ended; an error is thrown in."""
-    batch, asked = run_batch(of, app(), jitter=lambda: 0.0), []
+    batch, asked = run_batch(of, app(), jitter=lambda: 0.0, clock=lambda: 0.0), []
     try:
         request = next(batch)
         while True:
@@ -77,38 +75,15 @@ def carry_out(of: Work, answers: Answers) -> tuple[BatchEnded, list[Request]]:
         return done.value, asked
 
 
-def well(of: Work, *, waits: int | None = None, ran: Ran | PackhorseError = RETURNED) -> Answers:
-    """Return the answers of a database where all goes well; the message at offset *waits* is not due."""
+def well(of: Work, *, ran: Ran | PackhorseError = RETURNED) -> Answers:
+    """Return the answers of a database where all goes well."""
 
     def answer(request: Request) -> Any:
         if isinstance(request, LookUp):
-            late = {d.id: d.record.offset for d in of.deliveries if d.record.offset == waits}
-            rows = {id_: InboxRow(Outcome.RETRY, 2, 9.0, 1.0, None, True) for id_ in late}
-            return Known(of.position, True, datetime(2026, 1, 1, tzinfo=UTC), rows)
+            return Known(of.position, True, datetime(2026, 1, 1, tzinfo=UTC), {})
         return ran if isinstance(request, RunHandler) else True
 
     return answer
-
-
-@pytest.mark.parametrize(
-    ("epochs", "waits", "end", "epoch"),
-    [
-        ({0: 1, 1: 1, 2: 2}, None, 3, 2),
-        ({0: 1, 1: 1, 2: 2}, 2, 2, 1),
-        ({0: 1, 1: 2, 2: 2}, 1, 1, 1),
-        ({5: 3, 6: 3}, 5, 5, 0),
-        ({0: 1, 1: None}, None, 2, None),
-    ],
-)
-def test_the_epoch_stored_is_that_of_the_last_record_below_the_watermark(
-    epochs: dict[int, int | None], waits: int | None, end: int, epoch: int | None
-) -> None:
-    """A later one hides that the log was cut and written anew. Fails when it is taken of the batch's last record."""
-    of = work(epochs, position=0)
-    ended, asked = carry_out(of, well(of, waits=waits))
-    moved = [request for request in asked if isinstance(request, MoveWatermark)]
-    assert moved == [MoveWatermark(0, end, epoch)]
-    assert (ended.position, ended.leader_epoch) == (end, epoch)
 
 
 @pytest.mark.case("P-21")

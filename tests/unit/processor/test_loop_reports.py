@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.telemetry import Attributes, Metric, NoTelemetry
+from packhorse.processor.app import Processor
 from packhorse.processor.kafka.consumer import CommitReport, Polled, Trouble
+from packhorse.processor.member.intake import Intake
 from packhorse.processor.member.loop import Loop, Times
 from packhorse.processor.partition.state import (
     Limits,
 )
+from packhorse.processor.record import Stream
 from packhorse.processor.running.lanes import Lanes
 
 FAILED = CommitReport("a.b", 3, 1234, "failed", "Broker: Coordinator not available")
@@ -45,12 +49,16 @@ class OnePoll:
 
 
 class NoLanes:
+    count = 1
     reports: SimpleQueue[Any] = SimpleQueue()
 
     def start(self) -> None:
         pass
 
     def submit(self, job: Any) -> None:
+        pass
+
+    def mark(self, move: Any) -> None:
         pass
 
     def stop(self, wait: float) -> None:
@@ -70,6 +78,8 @@ def run_once(polled: Polled) -> tuple[str, Telling]:
             telemetry=telemetry,
             log=logs.logger("processor"),
             group="g",
+            streams=lambda place: Stream(topic=place[0], topic_id=UUID(int=0), source=place[0]),
+            sort=Intake(Processor("g")),
         ).run(stop)
     return written.getvalue(), telemetry
 
