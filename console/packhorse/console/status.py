@@ -224,6 +224,7 @@ def forgotten_line(forgotten: Sequence[Forgotten]) -> str:
     """
     Say which groups may have dealt with a message and no longer know.
 
+    >>> from datetime import UTC, datetime
     >>> forgotten_line([Forgotten(group="figures", kept_from=datetime(2026, 8, 1, tzinfo=UTC), days=22)])
     'group figures keeps rows for 22 days, and may have dealt with it'
     """
