@@ -6,7 +6,8 @@ What the tests of an application need: see what a transaction emitted, run a han
 
 from packhorse.testing.assertions import ANY_KEY, aassert_emitted, assert_emitted
 from packhorse.testing.emitted import Emitted, aemitted, emitted
-from packhorse.testing.handlers import Handled, arun_handler, run_handler
+from packhorse.testing.handled import Handled
+from packhorse.testing.handlers import arun_batch_handler, arun_handler, run_batch_handler, run_handler
 from packhorse.testing.registration import aregister_for_tests, register_for_tests, schema_id_for_tests
 
 __all__ = [
@@ -16,10 +17,12 @@ __all__ = [
     "aassert_emitted",
     "aemitted",
     "aregister_for_tests",
+    "arun_batch_handler",
     "arun_handler",
     "assert_emitted",
     "emitted",
     "register_for_tests",
+    "run_batch_handler",
     "run_handler",
     "schema_id_for_tests",
 ]

@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from packhorse.core import logs
-from packhorse.core.errors import UsageError
+from packhorse.core.errors import PackhorseError, UsageError
 from packhorse.core.message import TypedMessage
-from packhorse.processor import (
-    AsyncContext,
-    Context,
-    Outcome,
-    Processor,
-    Quarantine,
-    Skip,
-    TransactionRefused,
-)
+from packhorse.processor import Processor, TransactionRefused
 from packhorse.processor.outcomes import SwallowedError
-from packhorse.processor.running.resources import AsyncLent, Lent
+from packhorse.processor.storing.guarding.postgres import adopted
 from packhorse.processor.storing.postgres import standing
-from packhorse.producer import Outbox, message_context, postgres
+from packhorse.producer import Outbox, postgres
 from packhorse.producer.connections import async_driver, family_of, sync_driver
 from packhorse.producer.rows import Draft
 from packhorse.producer.statements import Statement, Steps
-from packhorse.testing.deliveries import Prepared, prepared
-from packhorse.testing.emitted import Emitted, aemitted, emitted
+from packhorse.testing.emitted import aemitted, emitted
+from packhorse.testing.handled import Given, Handled, Run, Several, one, said, several
+from packhorse.testing.lending import AsyncLentForTest, LentForTest
 from packhorse.testing.memory import AsyncNoDatabase, NoDatabase
 from packhorse.testing.postgres import conninfo_of
 from packhorse.testing.sql import FORGET, MARK, UNDO, XID, XID_NOW
 
 if TYPE_CHECKING:
     from packhorse.producer.connections import Async, Sync
-
-LOG = logs.logger("testing")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handled:
-    """
-    How a handler dealt with a message.
-
-    Attributes:
-        outcome: done, skipped (it raised Skip) or quarantine (it raised Quarantine).
-        reason: Reason code of Quarantine.
-        emitted: What it emitted, in order; nothing unless it is done.
-    """
-
-    outcome: Outcome
-    reason: str | None = None
-    emitted: tuple[Emitted[Any], ...] = ()
 
 
 def run_handler(
@@ -68,8 +40,9 @@ def run_handler(
     Run *app*'s handler for *message* and say how it ended; its writes stay in the open transaction of *connection*.
 
     The message goes through its encoding and back, so the handler sees what the wire would give it. As in production,
-    Skip and Quarantine undo what the handler wrote. Any other error undoes it too and is raised here as it is: whether it
-    means another attempt is the processor's to decide. Nothing is recorded in the inbox, so the handler runs each time.
+    Skip, Quarantine, Retry and Later undo what the handler wrote. Any other error undoes it too and is raised here as it is: whether it
+    means another attempt is the processor's to decide. A batch handler gets a batch of one. What is queued on `ctx.pipeline` runs
+    at once, so that its errors show where they are made. Nothing is recorded in the inbox, so the handler runs each time.
 
     Args:
         app: The processor.
@@ -82,33 +55,37 @@ def run_handler(
 
     Raises:
         UsageError: No handler takes the message, or it is async: use `arun_handler`.
-        TransactionRefused: The handler ended the transaction that it was given.
+        TransactionRefused: The handler tried to end the transaction that it was given.
     """
-    ready = prepared(app, message, key)
-    if ready.handler.is_async:
-        raise UsageError(f"handler {ready.handler.name} is async; use `await arun_handler(…)`")
-    if connection is None:
-        memory = NoDatabase(app.group)
-        return _in_memory(lambda: _call(ready, memory, app.group, attempt), memory)
-    driver = sync_driver(connection)
-    xid = postgres.run(driver, _marked())
-    seen = len(emitted(connection, database_schema=database_schema))
-    lent = Lent(cast("Any", driver), lambda: _sessions(connection, driver), _outbox(app, database_schema))
-    try:
-        _call(ready, lent, app.group, attempt)
-        lent.settle()
-        check_open(driver)
-        postgres.run(driver, _kept(xid))
-    except BaseException as error:
-        lent.drop()
-        if _can_undo(driver, error):
-            postgres.run(driver, _undone())
-        if (said := _said(error)) is None:
-            raise
-        return said
-    lent.drop()
-    follow_ups = emitted(connection, database_schema=database_schema)[seen:]
-    return Handled(outcome=Outcome.DONE, emitted=tuple(follow_ups))
+    return _run(app, one(app, message, key, attempt), connection, database_schema)[0]
+
+
+def run_batch_handler(
+    app: Processor,
+    messages: Iterable[Given],
+    *,
+    connection: Sync | None = None,
+    attempt: int = 1,
+    database_schema: str = "packhorse",
+) -> list[Handled]:
+    """
+    Run *app*'s batch handler for *messages* at once and say how it ended for each; otherwise as `run_handler`.
+
+    An error that comes out of the handler undoes what it wrote for all of them and is raised here; only of a batch of one Skip,
+    Quarantine, Retry and Later are an outcome. (In production the messages then run again in smaller batches.)
+
+    Args:
+        app: The processor.
+        messages: Of one type, each a message, a message with its key as a tuple, or an `Outgoing`.
+        connection: As for `run_handler`.
+        attempt: As for `run_handler`.
+        database_schema: As for `run_handler`.
+
+    Raises:
+        UsageError: There are no messages, no batch handler takes them, or it is async: use `arun_batch_handler`.
+        TransactionRefused: The handler tried to end the transaction that it was given.
+    """
+    return _run(app, several(app, messages, attempt), connection, database_schema)
 
 
 async def arun_handler(
@@ -121,78 +98,98 @@ async def arun_handler(
     database_schema: str = "packhorse",
 ) -> Handled:
     """Run an `async def` handler on an async *connection*; promises and raises what `run_handler` does."""
-    ready = prepared(app, message, key)
-    if not ready.handler.is_async:
-        raise UsageError(f"handler {ready.handler.name} is not async; use `run_handler(…)` without await")
+    return (await _arun(app, one(app, message, key, attempt), connection, database_schema))[0]
+
+
+async def arun_batch_handler(
+    app: Processor,
+    messages: Iterable[Given],
+    *,
+    connection: Async | None = None,
+    attempt: int = 1,
+    database_schema: str = "packhorse",
+) -> list[Handled]:
+    """Run an `async def` batch handler; promises and raises what `run_batch_handler` does."""
+    return await _arun(app, several(app, messages, attempt), connection, database_schema)
+
+
+def _run(app: Processor, run: Run, connection: Sync | None, database_schema: str) -> list[Handled]:
+    if run.is_async:
+        raise UsageError(f"handler {run.name} is async; use `await a{_verb(run)}(…)`")
+    if connection is None:
+        memory = NoDatabase(app.group)
+        return _in_memory(lambda: run.call(memory), run, memory)
+    driver = sync_driver(connection)
+    lane = adopted(driver)
+    xid = postgres.run(driver, _marked())
+    seen = len(emitted(connection, database_schema=database_schema))
+    lent = LentForTest(lane, lambda: _sessions(connection, driver), _outbox(app, database_schema))
+    try:
+        run.call(lent)
+        lent.settle()
+        check_open(driver)
+        postgres.run(driver, _kept(xid))
+    except BaseException as error:  # noqa: BLE001 what is no outcome is raised again
+        lent.drop()
+        if _can_undo(driver, error):
+            postgres.run(driver, _undone())
+        return _ended_by(error, run)
+    lent.drop()
+    return run.ended(emitted(connection, database_schema=database_schema)[seen:])
+
+
+async def _arun(app: Processor, run: Run, connection: Async | None, database_schema: str) -> list[Handled]:
+    if not run.is_async:
+        raise UsageError(f"handler {run.name} is not async; use `{_verb(run)}(…)` without await")
     if connection is None:
         memory = AsyncNoDatabase(app.group)
-        return await _in_memory_async(_acall(ready, memory, app.group, attempt), memory)
+        return await _in_memory_async(run, memory)
     driver = await async_driver(connection)
+    lane = adopted(driver)
     xid = await postgres.arun(driver, _marked())
     seen = len(await aemitted(connection, database_schema=database_schema))
-    sessions = await _async_sessions(connection, driver)
-    lent = AsyncLent(cast("Any", driver), lambda: sessions, _outbox(app, database_schema))
+    sessions = await _async_sessions(connection, driver, lane)
+    lent = AsyncLentForTest(lane, lambda: sessions, _outbox(app, database_schema))
     try:
-        await _acall(ready, lent, app.group, attempt)
+        await run.acall(lent)
         await lent.settle()
         check_open(driver)
         await postgres.arun(driver, _kept(xid))
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 what is no outcome is raised again
         await lent.drop()
         if _can_undo(driver, error):
             await postgres.arun(driver, _undone())
-        if (said := _said(error)) is None:
-            raise
-        return said
+        return _ended_by(error, run)
     await lent.drop()
-    follow_ups = (await aemitted(connection, database_schema=database_schema))[seen:]
-    return Handled(outcome=Outcome.DONE, emitted=tuple(follow_ups))
+    return run.ended((await aemitted(connection, database_schema=database_schema))[seen:])
 
 
-def _call(ready: Prepared, resources: Any, group: str, attempt: int) -> None:
-    context = Context(ready.delivery, resources, group=group, attempt=attempt, log=LOG)
-    with _around(context):
-        ready.handler.function(*ready.arguments(context))
+def _verb(run: Run) -> str:
+    return "run_batch_handler" if isinstance(run, Several) else "run_handler"
 
 
-async def _acall(ready: Prepared, resources: Any, group: str, attempt: int) -> None:
-    context = AsyncContext(ready.delivery, resources, group=group, attempt=attempt, log=LOG)
-    with _around(context):
-        await ready.handler.function(*ready.arguments(context))
-
-
-def _around(context: Context | AsyncContext) -> AbstractContextManager[object]:
-    return message_context(
-        correlation_id=context.correlation_id or str(context.id),
-        causation_id=str(context.id),
-        actor=context.actor,
-        tenant=context.tenant,
-    )
-
-
-def _in_memory(call: Callable[[], None], memory: NoDatabase) -> Handled:
+def _in_memory(call: Callable[[], None], run: Run, memory: NoDatabase) -> list[Handled]:
     try:
         call()
-    except (Skip, Quarantine) as end:
-        return _said(end) or Handled(outcome=Outcome.DONE)
-    return Handled(outcome=Outcome.DONE, emitted=tuple(memory.emitted))
+    except PackhorseError as end:
+        return _ended_by(end, run)
+    return run.ended(memory.emitted)
 
 
-async def _in_memory_async(call: Coroutine[Any, Any, None], memory: AsyncNoDatabase) -> Handled:
+async def _in_memory_async(run: Run, memory: AsyncNoDatabase) -> list[Handled]:
     try:
-        await call
-    except (Skip, Quarantine) as end:
-        return _said(end) or Handled(outcome=Outcome.DONE)
-    return Handled(outcome=Outcome.DONE, emitted=tuple(memory.emitted))
+        await run.acall(memory)
+    except PackhorseError as end:
+        return _ended_by(end, run)
+    return run.ended(memory.emitted)
 
 
-def _said(end: BaseException) -> Handled | None:
-    """Return what *end* means, where the handler said so itself; None for every other error."""
-    if isinstance(end, Skip):
-        return Handled(outcome=Outcome.SKIPPED)
-    if isinstance(end, Quarantine):
-        return Handled(outcome=Outcome.QUARANTINE, reason=end.reason)
-    return None
+def _ended_by(error: BaseException, run: Run) -> list[Handled]:
+    """Return what *error* means for the one message of *run*; raise it when it means nothing, or there are several."""
+    meant = said(error)
+    if meant is None or len(run) > 1:
+        raise error
+    return [meant]
 
 
 def _outbox(app: Processor, database_schema: str) -> Outbox:
@@ -209,7 +206,7 @@ def _sessions(given: object, driver: Any) -> Any:
     return Sessions(conninfo_of(driver))
 
 
-async def _async_sessions(given: object, driver: Any) -> Any:
+async def _async_sessions(given: object, driver: Any, lane: Any) -> Any:
     """Return the maker of sessions; the one beside psycopg is only made ready where SQLAlchemy is in use at all."""
     if family_of(given) == "sqlalchemy":
         from packhorse.testing.sqlalchemy import AsyncJoined
@@ -220,7 +217,7 @@ async def _async_sessions(given: object, driver: Any) -> Any:
     from packhorse.processor.storing.sqlalchemy import AsyncSessions
 
     sessions = AsyncSessions(conninfo_of(driver))
-    await sessions.prepare(driver)
+    await sessions.prepare(lane)
     return sessions
 
 
@@ -238,13 +235,17 @@ def _undone() -> Steps[None]:
 def _kept(xid: str) -> Steps[None]:
     rows = yield Statement(XID_NOW, (), returns=True)
     if rows[0][0] != xid:
-        raise TransactionRefused(ENDED)
+        raise Ended(ENDED)
     yield Statement(FORGET, ())
+
+
+class Ended(TransactionRefused):
+    """The handler ended the transaction: nothing can be undone."""
 
 
 def _can_undo(driver: Any, error: BaseException) -> bool:
     """Return True while the savepoint around the handler is there: not when the handler ended the transaction."""
-    return not isinstance(error, TransactionRefused) and standing(driver) in {"open", "failed"}
+    return not isinstance(error, Ended) and standing(driver) in {"open", "failed"}
 
 
 def check_open(driver: Any) -> None:
@@ -262,7 +263,7 @@ def check_open(driver: Any) -> None:
                 "wrap the statement in `with ctx.connection.transaction():`"
             )
         case "none" | "lost":
-            raise TransactionRefused(ENDED)
+            raise Ended(ENDED)
         case _:
             return
 

@@ -25,6 +25,11 @@ class NoDatabase:
         """Refuse."""
         raise _none("ctx.session")
 
+    @property
+    def pipeline(self) -> NoReturn:
+        """Refuse."""
+        raise _none("ctx.pipeline")
+
     def emit(self, drafts: list[Draft]) -> None:
         """Keep follow-ups."""
         self.emitted.extend(memory_emitted(draft, origin=self._group) for draft in drafts)

@@ -17,21 +17,28 @@ from tests.support.writers import alchemy
 from packhorse.core.errors import UsageError, ValueMismatch
 from packhorse.core.ids import derived_id
 from packhorse.processor import (
+    AsyncBatchContext,
     AsyncContext,
+    Batch,
+    BatchContext,
     Context,
+    Later,
     Outcome,
     Processor,
     Quarantine,
+    Retry,
     Skip,
     TransactionRefused,
 )
 from packhorse.producer import Outbox, Outgoing, Tombstone
 from packhorse.testing import (
     aassert_emitted,
+    arun_batch_handler,
     arun_handler,
     assert_emitted,
     emitted,
     register_for_tests,
+    run_batch_handler,
     run_handler,
 )
 
@@ -191,10 +198,120 @@ def test_the_session_of_a_handler_joins_the_tests_transaction(url: str) -> None:
         assert figures(other) == []
 
 
-def test_a_handler_that_ends_the_transaction_is_found_out(connection: Connection) -> None:
+def test_a_handler_that_ends_the_transaction_is_refused_or_found_out(connection: Connection) -> None:
     for end in (lambda ctx: ctx.connection.commit(), lambda ctx: ctx.connection.execute("COMMIT; BEGIN")):
-        with pytest.raises(TransactionRefused, match="ended the transaction"):
+        with pytest.raises(TransactionRefused, match="is refused"):
             run_handler(a_processor_that(end), MOVED, key="a", connection=connection)
+    for around in (b"COMMIT", b"COMMIT; BEGIN"):
+        with pytest.raises(TransactionRefused, match="ended the transaction"):
+            run_handler(
+                a_processor_that(lambda ctx, text=around: ctx.connection.pgconn.exec_(text)),  # type: ignore[misc]
+                MOVED,
+                key="a",
+                connection=connection,
+            )
+
+
+def test_a_handler_that_asks_to_be_tried_again_has_undone_what_it_wrote(connection: Connection) -> None:
+    for end, after, charged in (
+        (Retry(after="5m"), 300.0, True),
+        (Retry("not there yet"), None, True),
+        (Later(after="1m"), 60.0, False),
+    ):
+
+        def writes_and_raises(ctx: Context, end: Exception = end) -> None:
+            ctx.pipeline.execute("INSERT INTO figure VALUES ('undone', 1)")
+            raise end
+
+        ended = run_handler(a_processor_that(writes_and_raises), MOVED, key="a", connection=connection)
+        assert (ended.outcome, ended.after, ended.charged) == (Outcome.RETRY, after, charged)
+    assert figures(connection) == []
+
+
+batching = Processor("batching")
+
+
+@batching.batch_handler(AmountMoved)
+def moved_together(batch: Batch[AmountMoved], ctx: BatchContext) -> None:
+    """Answer with what each amount says; what is left is written in one statement, with a follow-up for each."""
+    for item in batch:
+        match item.message.amount:
+            case -1:
+                item.skip("nothing to do")
+            case -2:
+                item.quarantine("negative-amount")
+            case -3:
+                item.retry(after="1m", error=LookupError(item.message.account))
+            case -4:
+                raise LookupError(item.message.account)
+            case _:
+                ctx.pipeline.execute("INSERT INTO figure VALUES (%s, %s)", (item.key, item.message.amount))
+                ctx.emit(item, OPENED, key=item.key)
+
+
+def amounts(*given: int) -> list[tuple[AmountMoved, str]]:
+    return [(AmountMoved(account="a", amount=amount), f"k{amount}") for amount in given]
+
+
+def test_a_batch_handler_answers_for_each_message(connection: Connection) -> None:
+    ended = run_batch_handler(batching, amounts(1, -1, -2, -3, 2), connection=connection)
+    assert [one.outcome for one in ended] == [
+        Outcome.DONE,
+        Outcome.SKIPPED,
+        Outcome.QUARANTINE,
+        Outcome.RETRY,
+        Outcome.DONE,
+    ]
+    assert ended[2].reason == "negative-amount"
+    assert (ended[3].after, type(ended[3].error)) == (60.0, LookupError)
+    assert [[(one.key, one.message) for one in answer.emitted] for answer in ended] == [
+        [("k1", OPENED)],
+        [],
+        [],
+        [],
+        [("k2", OPENED)],
+    ]
+    assert figures(connection) == [("k1", 1), ("k2", 2)]
+    with pytest.raises(LookupError):
+        run_batch_handler(batching, amounts(3, -4), connection=connection)
+    assert figures(connection) == [("k1", 1), ("k2", 2)]
+    alone = run_handler(batching, AmountMoved(account="a", amount=7), key="k7", connection=connection)
+    assert alone.outcome is Outcome.DONE
+    assert len(alone.emitted) == 1
+
+
+def test_batches_that_no_processor_would_make_are_refused() -> None:
+    with pytest.raises(UsageError, match="a batch of no messages"):
+        run_batch_handler(batching, [])
+    with pytest.raises(UsageError, match=r"moved takes one message; use `run_handler`"):
+        run_batch_handler(app, [MOVED])
+    with pytest.raises(UsageError, match=r"moved_together is not async; use `run_batch_handler"):
+        asyncio.run(arun_batch_handler(batching, [MOVED]))
+
+
+def test_an_async_batch_handler_runs_in_memory_and_on_a_connection(url: str) -> None:
+    made = Processor("figures")
+
+    @made.batch_handler(AmountMoved)
+    async def handle(batch: Batch[AmountMoved], ctx: AsyncBatchContext) -> None:
+        for item in batch:
+            if item.message.amount < 0:
+                item.quarantine("negative-amount")
+            else:
+                await ctx.emit(item, OPENED, key=item.key)
+        if len(batch) > 2:
+            await ctx.pipeline.execute("INSERT INTO figure VALUES ('async', 1)")
+
+    async def body() -> None:
+        memory = await arun_batch_handler(made, amounts(1, -1))
+        assert [one.outcome for one in memory] == [Outcome.DONE, Outcome.QUARANTINE]
+        assert [one.key for one in memory[0].emitted] == ["k1"]
+        async with await psycopg.AsyncConnection.connect(url) as connection:
+            done = await arun_batch_handler(made, amounts(1, 2, 3), connection=connection)
+            assert [len(one.emitted) for one in done] == [1, 1, 1]
+            await connection.rollback()
+
+    asyncio.run(body())
 
 
 def test_a_handler_that_swallows_an_error_of_the_database_is_found_out(connection: Connection) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Self
 
 import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.rows import tuple_row
 
 from packhorse.processor.outcomes import TransactionRefused
 from packhorse.processor.storing.guarding.statements import ENDING, OUTLIVING, Verdict, verdict_on
@@ -278,3 +279,21 @@ class AsyncGuardedConnection(_Guarded, psycopg.AsyncConnection[Any]):
 _OPEN = {TransactionStatus.INTRANS, TransactionStatus.INERROR}
 
 Guarded = GuardedConnection | AsyncGuardedConnection
+
+
+def adopted(connection: Any) -> Any:
+    """Return a lane's connection object on the physical connection of *connection*, which is the caller's to close."""
+    kind = AsyncGuardedConnection if isinstance(connection, psycopg.AsyncConnection) else GuardedConnection
+    made: Any = object.__new__(kind)
+    made.__dict__.update(connection.__dict__)
+    made._pool = None  # noqa: SLF001 psycopg then leaves it to somebody else to close it
+    made.row_factory = tuple_row
+    made.cursor_factory, made.server_cursor_factory = _CURSORS[kind]
+    made.pipe = Pipe(made)
+    return made
+
+
+_CURSORS: dict[type, tuple[type, type]] = {
+    GuardedConnection: (GuardedCursor, GuardedServerCursor),
+    AsyncGuardedConnection: (AsyncGuardedCursor, AsyncGuardedServerCursor),
+}
