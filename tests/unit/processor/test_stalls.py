@@ -49,6 +49,7 @@ def after(
         ({"position": None, "pending": 0, "phase": "opening"}, Cause.UNEXPLAINED),
         ({"phase": "waiting", "until": 500.0}, Cause.NOT_DUE),
         ({"phase": "waiting", "until": 0.5}, Cause.UNEXPLAINED),
+        ({"until": 70.0}, Cause.HELD),
         ({"held": "paused by ann"}, Cause.PAUSED),
         ({"trouble": "the database is away"}, Cause.TROUBLE),
         ({"unreachable": "no leader"}, Cause.BROKER_AWAY),

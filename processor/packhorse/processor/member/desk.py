@@ -233,7 +233,16 @@ class Desk:
 
     def samples(self) -> list[PartitionSample]:
         """Return how the partitions stand, for whoever watches."""
-        return [sample_of(place, slot.state, slot.queue.load) for place, slot in self._slots.items()]
+        return [
+            sample_of(
+                place,
+                slot.state,
+                slot.queue.load,
+                stopped=self.gates.stopping(slot.queue),
+                until=slot.queue.waits_until,
+            )
+            for place, slot in self._slots.items()
+        ]
 
     def tick(self) -> None:
         """Let time pass."""

@@ -53,6 +53,10 @@ class Gates:
                 self._look(gate, now)
         return False
 
+    def stopping(self, queue: Queue) -> list[str]:
+        """Return the stopped handlers that messages of *queue* wait for, sorted."""
+        return sorted(gate for gate in self.shut if queue.candidates(gate))
+
     def gone(self, numbers: Mapping[int, object]) -> None:
         """Take that nobody will say how these chunks ended."""
         for number in numbers:

@@ -213,6 +213,11 @@ class Queue:
                 back.extend(behind)
         self._ready.extendleft(reversed(back))
 
+    @property
+    def waits_until(self) -> float | None:
+        """Return when the first of those that wait alone is tried again; None when none waits."""
+        return min((until for until, _ in self._held), default=None)
+
     def wake(self, now: float) -> bool:
         """Let those that waited alone until *now* go on; return whether there are any."""
         if not self._held:

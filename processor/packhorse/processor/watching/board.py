@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from packhorse.core.clock import Clock
 from packhorse.processor.health.vitals import Vitals
-from packhorse.processor.partition.state import Load, PartitionState
+from packhorse.processor.partition.state import Load, PartitionState, Phase
 from packhorse.processor.pausing.pauses import Pauses
 from packhorse.processor.watching.hands import Hands
 from packhorse.processor.watching.stall import PartitionSample, Place
@@ -79,9 +79,23 @@ class Board:
         return replace(sample, end=end, held=held)
 
 
-def sample_of(place: Place, state: PartitionState, load: Load) -> PartitionSample:
-    """Return how a partition stands, from its state and what its queue holds."""
+def sample_of(
+    place: Place,
+    state: PartitionState,
+    load: Load,
+    *,
+    stopped: Sequence[str] = (),
+    until: float | None = None,
+) -> PartitionSample:
+    """
+    Return how a partition stands, from its state and what its queue holds.
+
+    Messages of it wait for the handlers *stopped* by brake or breaker; the first of those that wait alone is tried again at
+    *until*.
+    """
     topic, partition = place
+    waits = state.phase is Phase.WAITING
+    brakes = f"stopped by brake or breaker: {', '.join(stopped)}" if stopped else ""
     return PartitionSample(
         topic=topic,
         partition=partition,
@@ -91,7 +105,7 @@ def sample_of(place: Place, state: PartitionState, load: Load) -> PartitionSampl
         pending=load.pending,
         size=load.size,
         running=state.running,
-        trouble=state.trouble,
-        until=state.due,
+        trouble=state.trouble or brakes,
+        until=state.due if waits else until,
         committed=state.committed,
     )

@@ -31,6 +31,7 @@ class Cause(StrEnum):
     BROKER_AWAY = "broker-away"
     HANDLER = "handler"
     LANES = "lanes"
+    HELD = "held"
 
 
 QUIET = frozenset({Cause.PAUSED, Cause.NOT_DUE, Cause.LEAVING})
@@ -52,7 +53,7 @@ class PartitionSample:
         unreachable: Why the broker could not say so.
         held: A person's pause, in words.
         trouble: What is away or refused, in words.
-        until: Monotonic time at which a wait ends.
+        until: Monotonic time at which a wait ends: the partition's, or that of the first message that waits alone.
         committed: Position that the group's coordinator has confirmed.
     """
 
@@ -200,15 +201,16 @@ def _cause(
         return Cause.LEAVING, ""
     if sample.trouble:
         return Cause.TROUBLE, sample.trouble
-    if sample.phase == "waiting" and sample.until is not None and now < sample.until + after:
-        return Cause.NOT_DUE, f"the next is due in {max(0.0, sample.until - now):.0f} s"
+    if sample.until is not None and now < sample.until + after:
+        wait = f"in {max(0.0, sample.until - now):.0f} s"
+        if sample.phase == "waiting":
+            return Cause.NOT_DUE, f"the next is due {wait}"
+        return Cause.HELD, f"messages wait alone, the first is tried again {wait}"
     if slow:
         return Cause.HANDLER, f"the handler of {slow[0].type} runs at offset {slow[0].offset}"
-    if sample.unreachable:
-        return Cause.BROKER_AWAY, sample.unreachable
     if not free:
         return Cause.LANES, "all lanes are taken by other handlers"
-    return Cause.UNEXPLAINED, ""
+    return (Cause.BROKER_AWAY if sample.unreachable else Cause.UNEXPLAINED), sample.unreachable
 
 
 def _told(sample: PartitionSample) -> str:
