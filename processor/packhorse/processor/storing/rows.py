@@ -31,6 +31,17 @@ def span(ids: Sequence[UUID]) -> dict[str, Any]:
     )
 
 
+def key_number(hashed: str) -> int:
+    """
+    Return the first half of a key's hash as Postgres reads it as a bigint.
+
+    >>> key_number("ffffffffffffffff0000000000000000"), key_number("00000000000000100000000000000000")
+    (-1, 16)
+    """
+    number = int(hashed[:16], 16)
+    return number - (1 << 64) if number >> 63 else number
+
+
 def new_rows(results: Sequence[Result]) -> dict[str, Any]:
     """Return the columns of first results."""
     return {

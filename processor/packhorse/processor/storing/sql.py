@@ -23,7 +23,7 @@ WAS_COMMITTED = "SELECT pg_xact_status(%s::xid8) = 'committed'"
 SPAN = "i.message_id >= %(low)s::uuid AND i.message_id <= %(high)s::uuid"
 
 # What the database knows of a batch: the watermark, the server, the clock, inbox rows, and whether any key of the
-# partition is parked. No row: no watermark.
+# partition is parked (asked so that whatever the statistics say it is one step in an index). No row: no watermark.
 LOOK_UP = """
 WITH mark AS MATERIALIZED (
     SELECT w."offset", w.incarnation = {incarnation} AS same
@@ -39,8 +39,10 @@ SELECT m."offset", m.same, clock_timestamp(), i.message_id, i.outcome, i.attempt
         WHEN 'quarantine' THEN coalesce(q.copy_offset IS NOT NULL OR q.state <> 'quarantined', true)
         ELSE true END,
     coalesce(w.spent, 0), i.digest, coalesce(w.tier, CASE WHEN q.state = 'redriven' THEN '0s' END),
-    (SELECT EXISTS (SELECT FROM "{schema}".parked_key k
-        WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.partition = %(partition)s))
+    coalesce((SELECT (k.group_id, k.topic, k.partition) = (%(group)s, %(source)s, %(partition)s)
+        FROM "{schema}".parked_key k
+        WHERE (k.group_id, k.topic, k.partition) >= (%(group)s, %(source)s, %(partition)s)
+        ORDER BY k.group_id, k.topic, k.partition LIMIT 1), false)
 FROM mark m
 LEFT JOIN "{schema}".inbox i
     ON i.message_id = ANY(%(ids)s::uuid[]) AND {span} AND i.group_id = %(group)s AND i.topic = %(source)s

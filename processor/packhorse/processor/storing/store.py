@@ -11,7 +11,7 @@ from packhorse.processor.record import Stream
 from packhorse.processor.running.work import InboxRow, Known
 from packhorse.processor.storing.marks import Mark, MarkSteps, Move
 from packhorse.processor.storing.parking import HeldKey, ParkingSteps, PausedKey, Wake
-from packhorse.processor.storing.rows import literal, span
+from packhorse.processor.storing.rows import key_number, literal, span
 from packhorse.processor.storing.running import InHand, Pause, RunningSteps
 from packhorse.processor.storing.steps import Answer, Place, Quarantined, Statement, Steps, kept
 from packhorse.processor.storing.writing import WritingSteps
@@ -63,7 +63,7 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         rows = {row[3]: InboxRow(Outcome(row[4]), *row[5:13]) for row in answer.rows if row[3] is not None}
         if not (keys and answer.rows[0][13]):
             return Known(position, same, now, rows)
-        asked = {"group": self.group, "source": stream.source, "keys": literal(keys)}
+        asked = {"group": self.group, "source": stream.source, "numbers": literal(map(key_number, keys))}
         parked = yield Statement(self.queries.parked_keys, asked)
         return Known(position, same, now, rows, dict(parked.rows))
 
