@@ -54,11 +54,11 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
     """
     Return *deliveries*, each with the hash of its key, sorted by what is *known*; of equal ids the later are duplicates.
 
-    What is parked is not run: it goes behind the head. A copy runs only if its attempt is the recorded one; a record whose
-    attempt is recorded, and waits as a copy, is never run itself.
+    What is parked is not run: it goes behind the head. A copy runs only if its attempt is the recorded one, also where copies
+    of other attempts come before it; a record whose attempt is recorded, and waits as a copy, is never run itself.
     """
     found = Sorted()
-    seen: set[UUID] = set()
+    seen: set[tuple[UUID, int | None]] = set()
     carries = work.stream.carries
     for at, (delivery, key) in enumerate(deliveries):
         row = known.rows.get(delivery.id)
@@ -67,10 +67,10 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
             if key is not None and key in known.parked:
                 found.heads[delivery.record.offset] = key
             continue
-        if delivery.id in seen:
+        if (delivery.id, delivery.attempt) in seen:
             found.duplicates.append(delivery)
             continue
-        seen.add(delivery.id)
+        seen.add((delivery.id, delivery.attempt))
         if row is None:
             _new(found, delivery, key, known, carries=carries)
         elif row.outcome is not Outcome.RETRY:
