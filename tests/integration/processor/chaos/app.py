@@ -7,7 +7,9 @@ a kill and costs no transaction.
 """
 
 import asyncio
+import faulthandler
 import os
+import signal
 import threading
 from pathlib import Path
 from threading import Event
@@ -139,6 +141,7 @@ def end_with(parent: int) -> None:
 
 
 if "CHAOS_NAMESPACE" in os.environ:
+    faulthandler.register(signal.SIGUSR1)
     end_with(int(os.environ["CHAOS_PARENT"]))
     app = processor(
         os.environ["CHAOS_NAMESPACE"],

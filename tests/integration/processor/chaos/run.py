@@ -16,6 +16,7 @@ from tests.integration.processor.chaos.app import (
     TABLES,
     processor,
 )
+from tests.integration.processor.chaos.diagnosing import write_down
 from tests.integration.processor.chaos.injecting import Ends, Injector
 from tests.integration.processor.chaos.members import Crew, Member
 from tests.integration.processor.chaos.schedule import Fault, told
@@ -165,6 +166,7 @@ class _Running:
         self.operator = Operator(ground.database, plan.seed, ground.topic)
 
     def carried_out(self, reader: Reader, folder: Path) -> Result:
+        self.folder = folder
         beside = (reader, self.writer, self.operator, self.sampler)
         self.crew.start()
         for one in beside:
@@ -190,6 +192,7 @@ class _Running:
         try:
             eventually(lambda: self._all_ended(reader), what="all has ended", timeout=self.plan.settle)
         except AssertionError:
+            write_down(self.ground, self.crew, self.writer.ids, self.folder)
             return False
         return True
 
