@@ -1,5 +1,6 @@
 """The ground that all contestants stand on: the relay benchmark's broker and database, a registry, and topics that are full."""
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -143,6 +144,23 @@ class Ground(relay.Ground):
             self.forget(place)
             self._drop_slots(name)
             self._control.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
+
+    def settled(self, place: Place, members: int) -> str:
+        """
+        Wait until the place's group has *members* that share the topic evenly; return the condition of results since then.
+
+        Raises:
+            TimeoutError: That was not so within 30 s.
+        """
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            group = self._admin.describe_consumer_groups([place.group])[place.group].result(30)
+            assigned = [member.assignment.topic_partitions for member in group.members]
+            parts = [sum(each.topic == place.topic for each in one) for one in assigned]
+            if parts == [relay.PARTITIONS // members] * members:
+                return f"at > to_timestamp({time.time()})"
+            time.sleep(0.1)
+        raise TimeoutError(f"group {place.group} has not come to rest with {members} members within 30 s")
 
     def forget(self, place: Place) -> None:
         """Delete the topics of the place's group."""

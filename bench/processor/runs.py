@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -27,6 +27,8 @@ SELECT count(*), extract(epoch FROM max(at) - min(at))::float8
 """
 """Between the first and the last result that count, by the time at which the database put each row in."""
 ALL = "true"
+Rest = str | Callable[[Place], str]
+"""Which results count: a condition, or what gives one when the processes run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ def throughput(
     contestant: Contestant,
     filled: Filled,
     *,
-    rest: str = ALL,
+    rest: Rest = ALL,
     wanted: int = 0,
     processes: int = 1,
 ) -> Throughput:
@@ -107,18 +109,19 @@ def throughput(
 
 
 def worked_through(
-    ground: Ground, contestant: Contestant, place: Place, *, rest: str, wanted: int, processes: int = 1
+    ground: Ground, contestant: Contestant, place: Place, *, rest: Rest, wanted: int, processes: int = 1
 ) -> Throughput:
     """Let the contestant work in *place* until there are *wanted* results of *rest*."""
     ground.checkpoint()
     before = ground.counters(place)
     with running(contestant, place, processes) as children:
-        course = watched(ground, place, children, rest, wanted)
+        condition = rest if isinstance(rest, str) else rest(place)
+        course = watched(ground, place, children, condition, wanted)
     after = ground.counters(place)
     with psycopg.connect(place.database) as connection:
         values = {"warm": int(wanted * WARM), "counted": wanted - int(wanted * WARM)}
         counted, seconds = connection.execute(
-            SPAN.format(rest=rest.replace("%", "%%")).encode(), values
+            SPAN.format(rest=condition.replace("%", "%%")).encode(), values
         ).fetchone() or (0, 0)
         every, different = connection.execute(COUNT.format(rest=ALL).encode()).fetchone() or (0, 0)
     first, last = window(course, WARM)
