@@ -171,7 +171,7 @@ def _check_message(function: Any, asked: Any, message: type, *, batch: bool) -> 
                 f"handler {name_of(function)} asks for a Batch and gets one message: register it with @app.batch_handler"
             )
         asked = next(iter(get_args(asked)), None)
-    elif batch and isinstance(asked, type) and asked is not object:
+    elif batch and isinstance(asked, type) and asked not in (object, Any):
         raise UsageError(
             f"batch handler {name_of(function)} asks for {asked.__name__}; it gets Batch[{message.__name__}]"
         )
