@@ -95,6 +95,14 @@ def test_handlers_that_begin_one_after_another_move_a_partition_for_a_while() ->
     assert [stall.cause for stall in after(301, sample(), hands=[hand(300.0)])] == [Cause.UNEXPLAINED]
 
 
+def test_followers_that_are_run_from_a_tier_move_it() -> None:
+    """Fails when a tier's partition that drains thousands of followers counts as standing still: they bear the source's name."""
+    tier = sample(topic="a.b.g.retry.0s", source="a.b", running=1)
+    assert after(61, tier, hands=[hand(50.0)]) == ()
+    idle = sample(topic="a.b.g.retry.0s", source="a.b")
+    assert [stall.cause for stall in after(61, idle, hands=[hand(50.0)])] == [Cause.UNEXPLAINED]
+
+
 def test_a_partition_that_waits_for_lanes_says_so() -> None:
     others = [hand(30.0, partition=7), hand(30.0, partition=8, offset=11)]
     assert [stall.cause for stall in after(61, sample(), hands=others, lanes=2)] == [Cause.LANES]

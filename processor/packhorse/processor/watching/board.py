@@ -74,9 +74,8 @@ class Board:
     def _filled(self, sample: PartitionSample) -> PartitionSample:
         end = self._ends.get((sample.topic, sample.partition))
         held = self.held(sample.topic, sample.partition)
-        if isinstance(end, str):
-            return replace(sample, unreachable=end, held=held)
-        return replace(sample, end=end, held=held)
+        sample = replace(sample, held=held, source=self._sources.get(sample.topic, sample.topic))
+        return replace(sample, unreachable=end) if isinstance(end, str) else replace(sample, end=end)
 
 
 def sample_of(

@@ -50,6 +50,7 @@ class PartitionSample:
         pending, size: Records read and not dealt with, and their bytes.
         running: Chunks that are with lanes.
         end: Where its topic ends, as far as is known.
+        source: The topic whose messages it carries: what waits behind a finished head of it is run from here too.
         unreachable: Why the broker could not say so.
         held: A person's pause, in words.
         trouble: What is away or refused, in words.
@@ -66,6 +67,7 @@ class PartitionSample:
     size: int = 0
     running: int = 0
     end: int | None = None
+    source: str = ""
     unreachable: str = ""
     held: str = ""
     trouble: str = ""
@@ -159,12 +161,20 @@ def look(
     free = len(hands) < lanes
     for sample in samples:
         place = sample.topic, sample.partition
-        mine = of.get(place, [])
+        mine = _hands_of(sample, of)
         track = found[place] = _tracked(tracks.of.get(place), sample, mine, now)
         if (stall := _stalled(sample, track, mine, free=free, now=now, after=after)) is not None:
             stalls.append(stall)
     slow = [_slow(hand, now) for hand in hands if now - hand.since >= after]
     return Tracks(of=MappingProxyType(found)), (*stalls, *slow)
+
+
+def _hands_of(sample: PartitionSample, of: Mapping[Place, list[Hand]]) -> list[Hand]:
+    """Return what runs for the partition, the oldest first; for a tier also followers, which bear their own place."""
+    mine = of.get((sample.topic, sample.partition), [])
+    if not sample.running or sample.source in {"", sample.topic}:
+        return mine
+    return sorted([*mine, *of.get((sample.source, sample.partition), ())], key=lambda one: one.since)
 
 
 def _tracked(before: _Track | None, sample: PartitionSample, mine: Sequence[Hand], now: float) -> _Track:
