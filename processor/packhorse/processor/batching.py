@@ -73,8 +73,15 @@ class Item(Metadata, Generic[M_co]):
 
     message: M_co
 
-    def __init__(self, given: Given, place: int, answers: Answers, *, group: str, log: Log) -> None:
-        super().__init__(given.delivery, group=group, attempt=given.attempt, log=log)
+    def __init__(self, given: Given, place: int, answers: Answers, group: str, log: Log) -> None:
+        self._delivery = (
+            given.delivery
+        )  # what Metadata.__init__ does; a call of it for each item costs as much again
+        self._group = group
+        self._ordinal = 0
+        self._log = log
+        self.attempt = given.attempt
+        self.touched = False
         self.message = cast("M_co", given.message)
         self._place = place
         self._answers = answers
@@ -147,7 +154,7 @@ class Batch(Generic[M_co]):
     def __init__(self, members: Sequence[Given], *, group: str, log: Log) -> None:
         answers = self.answers = Answers()
         self.items: list[Item[M_co]] = [
-            Item(member, place, answers, group=group, log=log) for place, member in enumerate(members)
+            Item(member, place, answers, group, log) for place, member in enumerate(members)
         ]
 
     def __repr__(self) -> str:
