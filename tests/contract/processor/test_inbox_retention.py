@@ -9,11 +9,15 @@ from uuid import NAMESPACE_OID, uuid5
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from tests.support.cli import packhorse
 from tests.support.databases import unique_name
 from tests.support.inbox import Inbox
 from tests.support.wait import eventually
 
+from packhorse.console.doctor.postgres import DatabaseCheck
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import NotReady
+from packhorse.processor.inbox.keeper import InboxKeeper, own_name
 from packhorse.processor.inbox.model import InboxRules
 from packhorse.processor.inbox.postgres import InboxTables
 from packhorse.processor.inbox.retention import InboxRetention
@@ -349,3 +353,47 @@ def test_for_ever_means_for_ever(inbox: Inbox) -> None:
     turn = inbox.turn(None, ahead=1)
     assert (len(turn.made), turn.removed) == (2, 0)
     assert inbox.count() == 10
+
+
+def test_commands_and_doctor_tell_of_it(inbox: Inbox) -> None:
+    kept, gone = inbox.day(41), inbox.day(40)
+    (waits,) = inbox.fill(41, outcome="parked")
+    inbox.fill(40)
+    inbox.watermark(100)
+    environ = {"PACKHORSE_DATABASE_URL": inbox.url}
+
+    def told() -> str:
+        (found,) = [
+            each
+            for each in DatabaseCheck(inbox.url, schema="packhorse", timeout=20).findings()
+            if each.check == "inbox"
+        ]
+        return found.found
+
+    assert "not run yet" in told()
+    never = packhorse("processor", "retention", "status", **environ)
+    assert never.out.startswith("last turn   never")
+    assert packhorse("processor", "retention", "run", **environ).code == 0
+    assert told() == "7 days are made ahead; 1 old days stay for rows that wait"
+    status = packhorse("processor", "retention", "status", "--json", **environ).json()
+    assert status["overdue"] == {kept: f"message {waits} of group g on t is parked"}
+    assert list(status["kept_from"]) == ["g"]
+    assert gone not in inbox.parts()
+    dry = packhorse("processor", "retention", "run", "--dry-run", "--json", **environ).json()
+    assert (dry["dropped"], list(dry["overdue"])) == ([], [kept])
+    assert f"stays       {kept}" in packhorse("processor", "retention", "status", **environ).out
+    inbox.connection.execute("UPDATE packhorse.inbox_retention SET ran_by = 'else' WHERE group_id = ''")
+    assert "another process" in packhorse("processor", "retention", "run", **environ).out
+
+
+def test_a_thread_does_it_and_ends_when_told(inbox: Inbox) -> None:
+    tables = InboxTables(inbox.url, "packhorse")
+    retention = InboxRetention(tables, InboxRules(keep_days=22), every=60, by=own_name(), first=0)
+    keeper = InboxKeeper(retention, tables, SYSTEM_CLOCK)
+    keeper.start()
+    eventually(lambda: retention.turn is not None, what="a turn is over")
+    keeper.stop()
+    eventually(
+        lambda: "packhorse-inbox" not in {thread.name for thread in threading.enumerate()},
+        what="the thread has ended",
+    )

@@ -19,6 +19,7 @@ from packhorse.console.doctor.judge_database import (
     judge_tables,
 )
 from packhorse.console.doctor.judge_identity import judge_identity
+from packhorse.console.doctor.judge_inbox import InboxState, judge_inbox
 from packhorse.console.doctor.judge_processors import Standing, judge_processors
 from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_retention import Retention, judge_retention
@@ -67,6 +68,7 @@ class DatabaseCheck:
                     ("slots", self._slots),
                     ("horizon", self._identity),
                     ("retention", self._retention),
+                    ("inbox", self._inbox),
                     ("groups", self._groups),
                     ("processors", self._processors),
                 )
@@ -169,6 +171,9 @@ class DatabaseCheck:
         if rows:
             rows[0]["overdue"] = tuple(rows[0]["overdue"])
         return judge_retention(Retention(**rows[0]) if rows else None)
+
+    def _inbox(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        return judge_inbox(InboxState(**self._all(connection, sql.INBOX)[0]))
 
     def _groups(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         return judge_groups([GroupState(**row) for row in self._all(connection, sql.GROUPS)])

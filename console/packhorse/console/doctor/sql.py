@@ -82,6 +82,19 @@ FROM {schema}.retention AS t
 """
 """When retention ran last, and what it had to keep."""
 
+INBOX = """
+SELECT clock_timestamp() - (r.detail ->> 'at')::timestamptz AS age,
+       (SELECT count(DISTINCT w.group_id) FROM {schema}.watermark AS w)::int AS groups,
+       EXISTS (SELECT FROM {schema}.processor_member AS m WHERE m.seen_at > clock_timestamp() - interval '5 minutes') AS processed,
+       (SELECT count(*) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+         WHERE i.inhparent = '{schema}.inbox'::regclass
+           AND c.relname > 'inbox_' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYYMMDD') AND c.relname ~ '^inbox_[0-9]{{8}}$')::int
+         AS days_ahead,
+       (SELECT count(*) FROM jsonb_object_keys(coalesce(r.detail -> 'overdue', '{{}}')))::int AS stays
+FROM (SELECT 1) AS one LEFT JOIN {schema}.inbox_retention AS r ON r.group_id = ''
+"""
+"""When the inbox's retention ran last, and what it left behind."""
+
 GROUPS = """
 SELECT i.group_id AS "group", count(*) FILTER (WHERE i.outcome = 'quarantine') AS quarantined,
        clock_timestamp() - min(i.due_at) FILTER (WHERE i.outcome = 'retry') AS overdue
