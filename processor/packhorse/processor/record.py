@@ -90,7 +90,8 @@ class Delivery(NamedTuple):
         id: The header `id`; a record that brings none, or none that is a UUID, gets one from its origin.
         type: The header `type`, if it is usable.
         headers: Header values by name; of equal names the last wins.
-        origin: Where the original stands: the record itself, or what a copy says.
+        topic_id: Kafka's id of the topic that it was read from.
+        copied: Where a copy says that the original stands; None when the record is it.
         attempt: The attempt that a copy is for; None for a first delivery.
     """
 
@@ -98,8 +99,15 @@ class Delivery(NamedTuple):
     id: UUID
     type: str | None
     headers: dict[str, bytes | None]
-    origin: Origin
+    topic_id: UUID
+    copied: Origin | None
     attempt: int | None
+
+    @property
+    def origin(self) -> Origin:
+        """Return where the original stands: the record itself, or what a copy says."""
+        record = self.record
+        return self.copied or Origin(record.topic, self.topic_id, record.partition, record.offset)
 
     @property
     def wakes(self) -> bool:
@@ -110,13 +118,20 @@ class Delivery(NamedTuple):
 def delivery_of(record: Record, stream: Stream) -> Delivery:
     """Return what *record*, read from *stream*, says about itself."""
     headers = dict(record.headers)
-    origin, attempt = Origin(stream.topic, stream.topic_id, record.partition, record.offset), None
-    if stream.carries:
-        origin, attempt = _origin_of(headers, stream) or origin, _number(headers.get("attempt"))
     message_id = _uuid(headers.get("id"))
-    if message_id is None or (stream.carries and headers.get("reason") == ID_REUSED):
+    if not stream.carries:
+        if message_id is None:
+            message_id = foreign_id(stream.topic_id, record.partition, record.offset)
+        return Delivery(
+            record, message_id, text_of(headers.get("type")), headers, stream.topic_id, None, None
+        )
+    copied, attempt = _origin_of(headers, stream), _number(headers.get("attempt"))
+    if message_id is None or headers.get("reason") == ID_REUSED:
+        origin = copied or Origin(stream.topic, stream.topic_id, record.partition, record.offset)
         message_id = foreign_id(origin.topic_id, origin.partition, origin.offset)
-    return Delivery(record, message_id, text_of(headers.get("type")), headers, origin, attempt)
+    return Delivery(
+        record, message_id, text_of(headers.get("type")), headers, stream.topic_id, copied, attempt
+    )
 
 
 def key_hash(key: bytes) -> str:

@@ -26,9 +26,7 @@ def test_what_fails_is_logged_and_what_ends_well_is_not(caplog: pytest.LogCaptur
     measure = Measure(NO_TELEMETRY, SYSTEM_CLOCK, "billing", log=Log(logging.getLogger("said")))
     again = result(Outcome.RETRY, error="ValueError at app.py:3 in f", failed_as="failed", delay=1.25)
     stopped = result(Outcome.QUARANTINE, reason="no-account", error="Quarantine at app.py:4 in f")
-    work = Work(
-        stream=STREAM, partition=2, deliveries=[again.delivery], position=7, leader_epoch=0
-    )
+    work = Work(stream=STREAM, partition=2, deliveries=[again.delivery], position=7, leader_epoch=0)
     with caplog.at_level(logging.INFO, logger="said"):
         measure.batch(work)([result(Outcome.DONE), again, stopped], 0)
     told = [(record.levelname, record.getMessage()) for record in caplog.records]

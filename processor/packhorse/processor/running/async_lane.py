@@ -27,6 +27,7 @@ from packhorse.processor.running.lanework import (
     SAVEPOINT,
     TO_SAVEPOINT,
     Chunks,
+    all_decoded,
     around,
     broken,
     copies_sent,
@@ -43,6 +44,7 @@ from packhorse.processor.running.work import (
     Claimed,
     CommitTransaction,
     Decode,
+    DecodeAll,
     Member,
     Ran,
     Request,
@@ -189,6 +191,8 @@ class AsyncLane:
         match request:
             case RunHandler(member):
                 return await self._run_one(member)
+            case DecodeAll():
+                return await asyncio.to_thread(all_decoded, request, self._plant)
             case Decode():
                 return await asyncio.to_thread(decoded, request, self._plant)
             case RunBatch(members):

@@ -17,7 +17,6 @@ The lane throws infrastructure errors into the generator.
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 from packhorse.core.errors import (
     BrokerUnavailable,
@@ -37,7 +36,7 @@ from packhorse.processor.running.judging import after_run, crashed, faulty, with
 from packhorse.processor.running.sorting import Sorted, below_watermark, sort
 from packhorse.processor.running.verdict import Attempt
 from packhorse.processor.running.work import (
-    Decode,
+    DecodeAll,
     Failure,
     Known,
     LookUp,
@@ -240,41 +239,48 @@ def _blame(members: list[Member]) -> None:
 
 
 def _prepare(found: Sorted, known: Known, chunk: Chunk) -> Generator[Request, Any, None]:
-    """Decide what needs no handler and decode the rest, before a transaction is open; of equal keys what stops parks the later."""
+    """Decide what needs no handler and decode the rest, before a transaction is open."""
+    handlers, charged = chunk.app.handlers, chunk.work.charged
+    decodable: list[Member] = []
     for member in found.members:
         if member.result is not None:
             continue
-        record, handler = (
-            member.delivery.record,
-            chunk.app.handler_of(member.delivery.type, tombstone=member.delivery.record.value is None),
-        )
+        delivery = member.delivery
+        payload = delivery.record.value
+        handler = handlers.get((delivery.type or "", payload is None))
         member.handler = handler
-        if member.key is not None and handler is not None and handler.ordering == "none":
+        if handler is not None and handler.ordering == "none":
             member.key = None
-        member.result = without_running(member, known, chunk.work.charged)
+        if charged is not None or "expires-at" in delivery.headers:
+            member.result = without_running(member, known, charged)
         if member.result is not None:
             continue
         if handler is None:
-            type_known = chunk.app.knows(member.delivery.type)
+            type_known = chunk.app.knows(delivery.type)
             member.result = without_handler(member, type_known=type_known, skip=chunk.skip_unknown)
-            continue
-        if record.value is not None:
-            decoded = yield Decode(record.value, handler.message)
-            if isinstance(decoded, MessageFault):
-                member.result = faulty(member, decoded)
-                continue
+        elif payload is not None:
+            decodable.append(member)
+    yield from _decode(decodable)
+    if chunk.work.marked:
+        yield from _mark_starts(found.members, chunk.work.most_starts)
+
+
+def _decode(members: list[Member]) -> Generator[Request, Any, None]:
+    if not members:
+        return
+    payloads = [(m.delivery.record.value, m.handler.message) for m in members]  # type: ignore[union-attr]
+    found = yield DecodeAll(payloads)  # type: ignore[arg-type]  # who is here has a payload and a handler
+    for member, decoded in zip(members, found, strict=True):
+        if isinstance(decoded, MessageFault):
+            member.result = faulty(member, decoded)
+        else:
             member.message = decoded
-        if chunk.work.marked:
-            starts: int = yield MarkStart(record.offset)
-            if starts >= chunk.work.most_starts:
-                member.result = crashed(member, starts)
 
 
-def offsets_of(deliveries: list[Delivery]) -> set[int]:
-    """Return the offsets."""
-    return {delivery.record.offset for delivery in deliveries}
-
-
-def ids_of(deliveries: list[Delivery]) -> list[UUID]:
-    """Return the message ids."""
-    return [delivery.id for delivery in deliveries]
+def _mark_starts(members: list[Member], most: int) -> Generator[Request, Any, None]:
+    """Put on record that members which may have killed a process start; those that did so too often are not started."""
+    for member in members:
+        if member.result is None:
+            starts: int = yield MarkStart(member.delivery.record.offset)
+            if starts > most:
+                member.result = crashed(member, most)

@@ -20,6 +20,7 @@ from packhorse.processor.running.lanework import (
     SAVEPOINT,
     TO_SAVEPOINT,
     Chunks,
+    all_decoded,
     around,
     broken,
     copies_sent,
@@ -38,6 +39,7 @@ from packhorse.processor.running.work import (
     Claimed,
     CommitTransaction,
     Decode,
+    DecodeAll,
     Member,
     Ran,
     Request,
@@ -114,6 +116,8 @@ class Lane:
                 return self._run_one(member)
             case RunBatch(members):
                 return self._run_batch(members)
+            case DecodeAll():
+                return all_decoded(request, self._plant)
             case Decode():
                 return decoded(request, self._plant)
             case Begin() | Savepoint() | RollBackToSavepoint() | RollBack() | CommitTransaction():

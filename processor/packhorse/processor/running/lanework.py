@@ -21,6 +21,7 @@ from packhorse.processor.running.work import (
     ClaimKey,
     CountDeliveries,
     Decode,
+    DecodeAll,
     Failure,
     LeaveKey,
     LookUp,
@@ -74,6 +75,17 @@ def decoded(request: Decode, plant: Plant) -> object:
         return plant.decoder.decode(request.payload, request.message)
     except MessageFault as fault:
         return fault
+
+
+def all_decoded(request: DecodeAll, plant: Plant) -> list[object]:
+    """Return the messages, or their MessageFaults; RegistryUnavailable passes through."""
+    decode, found = plant.decoder.decode, list[object]()
+    for payload, cls in request.payloads:
+        try:
+            found.append(decode(payload, cls))
+        except MessageFault as fault:
+            found.append(fault)
+    return found
 
 
 def copies_sent(uncopied: Sequence[Quarantined], plant: Plant) -> list[Place]:

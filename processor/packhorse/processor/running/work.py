@@ -284,6 +284,12 @@ class Decode(NamedTuple):
     message: type[TypedMessage]
 
 
+class DecodeAll(NamedTuple):
+    """Decode payloads, each for its class; gets for each the message, or a MessageFault. Raises RegistryUnavailable."""
+
+    payloads: Sequence[tuple[bytes, type[TypedMessage]]]
+
+
 class Begin(NamedTuple):
     """Begin a transaction; *in_hand* are the offsets that whoever comes after a crash is to look at, put on record before it."""
 
@@ -372,6 +378,7 @@ class LeaveKey(NamedTuple):
 Request = (
     LookUp
     | Decode
+    | DecodeAll
     | MarkStart
     | Begin
     | Savepoint

@@ -64,6 +64,14 @@ FROM unnest(%(ids)s::uuid[], %(outcomes)s::text[], %(attempts)s::int[], %(partit
     AS r (id, outcome, attempt, partition, "offset", type, delay, reason, error, digest)
 WHERE pg_current_xact_id() = %(xid)s::xid8"""
 
+# The same of messages of one partition that are done at their first attempt, which most are.
+INSERT_DONE = """
+INSERT INTO "{schema}".inbox (group_id, topic, message_id, outcome, attempt, partition, "offset", type, digest)
+SELECT %(group)s, %(source)s, r.id, 'done', 1, %(partition)s, r."offset", r.type, r.digest
+FROM unnest(%(ids)s::uuid[], %(offsets)s::bigint[], %(types)s::text[], %(digests)s::text[])
+    AS r (id, "offset", type, digest)
+WHERE pg_current_xact_id() = %(xid)s::xid8"""
+
 # Results of messages that the inbox knew of: compare-and-set on outcome and attempt.
 UPDATE_RESULTS = """
 UPDATE "{schema}".inbox i
@@ -214,6 +222,7 @@ class Queries:
     # what a batch needs
     look_up: bytes
     insert_results: bytes
+    insert_done: bytes
     update_results: bytes
     insert_failed: bytes
     upsert_quarantined: bytes

@@ -11,7 +11,7 @@ from packhorse.processor.record import Stream
 from packhorse.processor.running.work import InboxRow, Known
 from packhorse.processor.storing.marks import Mark, MarkSteps, Move
 from packhorse.processor.storing.parking import HeldKey, ParkingSteps, PausedKey, Wake
-from packhorse.processor.storing.rows import key_number, literal, span
+from packhorse.processor.storing.rows import key_number, literal, span, uuids
 from packhorse.processor.storing.running import InHand, Pause, RunningSteps
 from packhorse.processor.storing.steps import Answer, Place, Quarantined, Statement, Steps, kept
 from packhorse.processor.storing.writing import WritingSteps
@@ -55,7 +55,7 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
 
         The keys, as hashes, are looked for only where any key of the partition is parked.
         """
-        which = {**self._place(stream, partition), "source": stream.source, "ids": literal(ids), **span(ids)}
+        which = {**self._place(stream, partition), "source": stream.source, "ids": uuids(ids), **span(ids)}
         answer = yield Statement(self.queries.look_up, which)
         if not answer.rows:
             return Known(None, False, None, {})
@@ -71,7 +71,7 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         """Count one more delivery for each of *ids*; equal ones count as often as they stand there."""
         yield Statement(
             self.queries.count_deliveries,
-            {"group": self.group, "source": stream.source, "ids": literal(ids), **span(ids)},
+            {"group": self.group, "source": stream.source, "ids": uuids(ids), **span(ids)},
         )
 
     def uncopied(self, source: str, ids: Sequence[UUID]) -> Steps[list[Quarantined]]:

@@ -9,6 +9,8 @@ from packhorse.processor.record import Stream
 from packhorse.processor.running.work import Claim, Result
 from packhorse.processor.storing.parking import LEASE
 from packhorse.processor.storing.rows import (
+    done_rows,
+    is_plain,
     key_rows,
     literal,
     message_rows,
@@ -16,6 +18,7 @@ from packhorse.processor.storing.rows import (
     old_rows,
     quarantine_rows,
     retry_rows,
+    uuids,
 )
 from packhorse.processor.storing.steps import Statement, Steps, Tables
 
@@ -54,7 +57,13 @@ class WritingSteps(Tables):
         new = [result for result in results if result.row is None]
         old = [result for result in results if result.row is not None]
         if new:
-            answer = yield Statement(self.queries.insert_results, {**who, **new_rows(new)})
+            plain = all(map(is_plain, new))
+            statement = (
+                Statement(self.queries.insert_done, {**who, **done_rows(new)})
+                if plain
+                else Statement(self.queries.insert_results, {**who, **new_rows(new)})
+            )
+            answer = yield statement
             if answer.touched != len(new):
                 return False
         if old:
@@ -75,7 +84,7 @@ class WritingSteps(Tables):
                 self.queries.insert_failed,
                 {
                     **self._of(stream),
-                    "ids": literal(r.delivery.id for r in failed),
+                    "ids": uuids(r.delivery.id for r in failed),
                     "attempts": literal(r.attempt for r in failed),
                     "reasons": [r.failed_as for r in failed],
                     "errors": [r.error for r in failed],
@@ -89,13 +98,13 @@ class WritingSteps(Tables):
         if again := [r for r in results if r.outcome is Outcome.RETRY and r.tier is not None]:
             yield Statement(queries.upsert_retry, {**who, **retry_rows(again)})
         if left := [r for r in results if _was(r, Outcome.RETRY) and r.outcome is not Outcome.RETRY]:
-            yield Statement(queries.delete_retry, {**who, "ids": literal(r.delivery.id for r in left)})
+            yield Statement(queries.delete_retry, {**who, "ids": uuids(r.delivery.id for r in left)})
         if stopped := [r for r in results if r.outcome is Outcome.QUARANTINE]:
             yield Statement(queries.upsert_quarantined, {**who, **quarantine_rows(stopped)})
         if parked := [r for r in results if r.outcome is Outcome.PARKED]:
             yield Statement(queries.insert_parked, {**who, **message_rows(parked), "topic_age": topic_age})
         if run := [r for r in results if _was(r, Outcome.PARKED)]:
-            yield Statement(queries.delete_parked, {**who, "ids": literal(r.delivery.id for r in run)})
+            yield Statement(queries.delete_parked, {**who, "ids": uuids(r.delivery.id for r in run)})
 
     def _keys(self, stream: Stream, results: Sequence[Result]) -> Steps[bool]:
         """
