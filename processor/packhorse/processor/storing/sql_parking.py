@@ -206,7 +206,7 @@ RETURNING k.topic, k.key_hash, coalesce(k.key, (SELECT m.key FROM "{schema}".par
     WHERE m.group_id = k.group_id AND m.topic = k.topic AND m.key_hash = k.key_hash LIMIT 1)), k.partition, k.head_id"""
 
 # Goes over the parked keys in portions and has those woken whose head is finished: a person discarded it, or its drainer
-# died. Returns where the portion ended.
+# died. Returns where a full portion ended.
 SWEEP_KEYS = """
 WITH portion AS (
     SELECT k.topic, k.key_hash, k.wake_at IS NULL AND NOT k.paused
@@ -218,7 +218,8 @@ WITH portion AS (
     UPDATE "{schema}".parked_key k SET wake_at = clock_timestamp() FROM portion p
     WHERE p.left AND k.group_id = %(group)s AND k.topic = p.topic AND k.key_hash = p.key_hash AND k.wake_at IS NULL
 )
-SELECT topic, key_hash FROM portion ORDER BY topic DESC, key_hash DESC LIMIT 1"""
+SELECT topic, key_hash FROM portion WHERE (SELECT count(*) FROM portion) = 1000
+ORDER BY topic DESC, key_hash DESC LIMIT 1"""
 
 # How many messages wait behind parked keys, and how many bytes they have.
 PARKED_STANDING = """

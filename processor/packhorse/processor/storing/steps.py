@@ -84,4 +84,5 @@ class Tables:
 
 def kept(row: tuple[Any, ...]) -> Quarantined:
     """Return the message that a row tells of."""
-    return Quarantined._make((*row[:7], headers_of(row[7]), *row[8:]))
+    tier, due_at = row[12:] or (None, None)
+    return Quarantined._make((*row[:7], headers_of(row[7]), *row[8:12], tier, due_at))

@@ -58,6 +58,8 @@ class Watchdog:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(2.0)
+        else:
+            self._close()
 
     def look(self) -> int:
         """
@@ -130,15 +132,13 @@ class Watchdog:
         return len(wakes)
 
     def _watch(self) -> None:
-        forever(
-            self.look,
-            self._stop,
-            self._plant,
-            every=EVERY,
-            name="watchdog",
-        )
-        if self._connection is not None:
-            self._connection.end()
+        forever(self.look, self._stop, self._plant, every=EVERY, name="watchdog")
+        self._close()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.end()
 
     def _notice(self, incarnation: str) -> None:
         """Let the partitions read their watermarks again when another server answers, also while nothing is to do."""

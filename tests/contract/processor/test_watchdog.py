@@ -1,0 +1,187 @@
+"""What the watchdog and the renewer do on a real database, with a topic that is a list."""
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+import pytest
+from tests.contract.processor.parties import (
+    GROUP,
+    STORE,
+    TIER,
+    TOPIC,
+    Party,
+    app,
+    done,
+    failed,
+    parked,
+    parties,
+    stopped,
+)
+from tests.support.databases import fresh_database
+
+from packhorse.core.errors import BrokerUnavailable
+from packhorse.local.settings import Endpoints
+from packhorse.processor.copies import Copy
+from packhorse.processor.plant import Plant
+from packhorse.processor.record import WAKE, key_hash
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Place
+from packhorse.processor.watching.renewer import Renewer
+from packhorse.processor.watching.watchdog import Watchdog
+from packhorse.producer import Outbox
+
+K = key_hash(b"k")
+
+
+class Topic:
+    def __init__(self) -> None:
+        self.log: list[Copy] = []
+        self.lost = False
+
+    def send(self, copies: Sequence[Copy]) -> list[Place]:
+        if self.lost:
+            raise BrokerUnavailable("not sent")
+        self.log.extend(copies)
+        return [Place(copy.id, copy.partition, at, copy.attempt) for at, copy in enumerate(copies)]
+
+    def taken(self) -> list[tuple[int, str, int]]:
+        """Return, and forget, what was sent: number, last part of the topic's name, attempt."""
+        log, self.log = self.log, []
+        return [(copy.id.int, copy.topic.removeprefix(f"{TOPIC}.{GROUP}."), copy.attempt) for copy in log]
+
+
+class Ground:
+    def __init__(self, url: str, party: Party) -> None:
+        self.party, self.topic = party, Topic()
+        self.plant = Plant(
+            app=app(),
+            sources={},
+            member=UUID(int=1),
+            conninfo=postgres.settings_of(url, idle_ms=20_000, lock_ms=1_000),
+            store=STORE,
+            decoder=None,  # type: ignore[arg-type]
+            copies=self.topic,
+            broker=None,  # type: ignore[arg-type]
+            outbox=Outbox(origin="contract"),
+        )
+        self.watchdog = Watchdog(self.plant)
+
+    def look(self) -> list[tuple[int, str, int]]:
+        self.watchdog.look()
+        return self.topic.taken()
+
+    def later(self, table: str, *columns: str, seconds: int = 600) -> None:
+        """Let time pass for the rows of *table*."""
+        changes = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
+        self.party.connection.execute(f"UPDATE packhorse.{table} SET {changes}".encode())
+
+
+@pytest.fixture(scope="module")
+def tables(stack: Endpoints, _template: str) -> Iterator[str]:
+    with fresh_database(stack.database_url, _template) as url:
+        yield url
+
+
+@pytest.fixture
+def ground(tables: str) -> Iterator[Ground]:
+    with parties(tables, 1) as (party,):
+        made = Ground(tables, party)
+        yield made
+        made.watchdog.stop()
+
+
+@pytest.mark.case("T-23")
+def test_a_retry_whose_copy_nobody_sent_is_sent_when_it_is_overdue_and_once(ground: Ground) -> None:
+    """Fails when the watchdog sends no overdue retries, or does not confirm what it has sent."""
+    ground.party.record(failed(1))
+    assert ground.look() == []
+    ground.later("retry_message", "due_at", seconds=75)
+    assert ground.look() == [(1, "retry.1m", 2)]
+    assert ground.look() == []
+    assert ground.party.row(1).copied
+
+
+@pytest.mark.case("T-23")
+def test_what_the_broker_did_not_take_is_sent_at_the_next_time(ground: Ground) -> None:
+    ground.party.record(failed(1))
+    ground.later("retry_message", "due_at", seconds=75)
+    ground.topic.lost = True
+    with pytest.raises(BrokerUnavailable):
+        ground.look()
+    ground.topic.lost = False
+    assert ground.look() == []
+    ground.later("retry_message", "resend_at", seconds=61)
+    assert ground.look() == [(1, "retry.1m", 2)]
+
+
+def test_a_late_copy_to_quarantine_is_sent_once(ground: Ground) -> None:
+    ground.party.record(stopped(1))
+    assert ground.look() == []
+    ground.later("quarantined_message", "quarantined_at")
+    assert ground.look() == [(1, "quarantine", 1)]
+    assert ground.look() == []
+
+
+def test_a_redriven_message_goes_to_the_tier_of_no_delay_once(ground: Ground) -> None:
+    ground.party.record(stopped(1))
+    ground.party.connection.execute("UPDATE packhorse.quarantined_message SET state = 'redriven'")
+    ground.party.connection.execute(
+        "UPDATE packhorse.inbox SET outcome = 'retry', attempt = 2, due_at = clock_timestamp()"
+    )
+    assert ground.look() == [(1, "retry.0s", 2)]
+    assert ground.look() == []
+
+
+@pytest.mark.case("T-03")
+def test_a_key_whose_head_was_discarded_is_woken(ground: Ground) -> None:
+    """Fails when the watchdog wakes no keys."""
+    ground.party.record(stopped(1), parked(2))
+    ground.party.run(STORE.confirm_copies(TOPIC, [Place(UUID(int=1), 0, 0, 1)]))
+    assert ground.look() == []
+    ground.party.connection.execute(
+        "UPDATE packhorse.inbox SET outcome = 'discarded' WHERE outcome = 'quarantine'"
+    )
+    ground.watchdog.look()
+    (wake,) = ground.topic.log
+    assert (wake.topic, wake.partition, wake.key, wake.value) == (f"{TOPIC}.{GROUP}.retry.0s", 0, b"k", None)
+    assert ("reason", WAKE.encode()) in wake.headers
+    ground.topic.taken()
+    assert ground.look() == []
+    ground.later("parked_key", "wake_at", seconds=61)
+    assert len(ground.look()) == 1
+
+
+def test_every_parked_key_is_looked_at_in_turn(ground: Ground) -> None:
+    """Fails when the sweep begins anew before it was through."""
+    keys = [b"%d" % n for n in range(1_500)]
+    ground.party.record(*(failed(n, key) for n, key in enumerate(keys)))
+    last = max(keys, key=key_hash)
+    ground.party.connection.execute(
+        "UPDATE packhorse.inbox SET outcome = 'discarded' WHERE message_id = %s",
+        (UUID(int=keys.index(last)),),
+    )
+    assert ground.look() == []
+    assert len(ground.look()) == 1
+    assert ground.look() == []
+
+
+def test_leases_are_renewed_for_as_long_as_a_lane_drains(ground: Ground) -> None:
+    """Fails when the renewer asks for other claims than the lanes have entered."""
+    party = ground.party
+    party.record(failed(1), parked(2))
+    party.record(done(1, row=party.row(1)), stream=TIER)
+    claim = party.run(STORE.claim(TOPIC, K, "test", lease=1.0)).claim
+    assert claim is not None
+    renewer, lane = Renewer(ground.plant), object()
+    assert renewer.renew() == 0
+    ground.plant.claims.enter(lane, TOPIC, claim)
+    assert renewer.renew() == 1
+    assert party.run(STORE.claim(TOPIC, K, "other")).busy > 25
+    ground.plant.claims.forget(lane)
+    assert renewer.renew() == 0
+    party.expire()
+    assert party.run(STORE.claim(TOPIC, K, "other")).claim is not None
+    ground.plant.claims.enter(lane, TOPIC, claim)
+    assert renewer.renew() == 0, "the token has moved"
+    ground.plant.claims.forget(lane)
+    renewer.renew()
