@@ -97,3 +97,26 @@ def test_partitions_that_were_added_are_not_read_and_named(ground: Ground) -> No
     assert ground.outcome(moved) is None
     with pytest.raises(NotReady, match=rf"{GROUP}\.\S+ has 1 partitions and {ground.topic} has 2"):
         Composed(app, ground.settings())
+
+
+@pytest.mark.case("T-14")
+@pytest.mark.case("T-23")
+def test_a_tier_that_is_gone_pauses_its_partition_and_comes_back(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fails when the offset passes a retry whose copy stands nowhere, the handler runs again for it, or a restart is needed."""
+    app = noting(ground.namespace, retry=Retry(attempts=3, delays=["500ms"]))
+    ground.make_topics(app)
+    tier = app.retry_topics(ground.topic)[1]
+    with ground.processing(app) as running:
+        running.until_assigned(3)
+        delete_topic(ground.kafka, tier)
+        bad = ground.send(0, "fails once", key=b"a")
+        ground.until_outcome(bad, "retry")
+        eventually(lambda: "partition does not move" in caplog.text, what="the alarm")
+        assert (ground.watermark() or 0) == 0
+        assert (ground.committed() or 0) == 0
+        ground.make_topics(app)
+        ground.until_outcome(bad, "done", timeout=40)
+        eventually(lambda: ground.watermark() == 1, what="the watermark follows")
+    assert ground.rows("SELECT count(*) FROM packhorse.failed_attempt") == [(1,)]
