@@ -1,13 +1,24 @@
-"""Which deliveries of a chunk are run, asked with what the database knows."""
+"""Which deliveries of a chunk are run, and how long the others wait, asked with what the database knows."""
 
 from uuid import UUID
 
 import pytest
 
+from packhorse.processor import Processor
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of
+from packhorse.processor.running.batch import run_batch
+from packhorse.processor.running.finishing import LOOK_AGAIN
 from packhorse.processor.running.sorting import sort
-from packhorse.processor.running.work import InboxRow, Known, Work
+from packhorse.processor.running.work import (
+    CountDeliveries,
+    InboxRow,
+    Known,
+    LookUp,
+    Released,
+    ReleaseKeys,
+    Work,
+)
 
 TIER = Stream(topic="shop.orders.billing.retry.0s", topic_id=UUID(int=2), source="shop.orders", tier="0s")
 ID, KEY = UUID(int=7), "hash of k"
@@ -41,3 +52,25 @@ def test_a_copy_of_an_earlier_attempt_in_the_same_chunk_does_not_hide_the_one_th
     assert sorted_(copy(5, 4), copy(8, 5), attempt=5) == ([8], [5])
     assert sorted_(copy(5, 5), copy(8, 5), attempt=5) == ([5], [8])
     assert sorted_(copy(5, 4), copy(8, 4), attempt=5) == ([], [5, 8])
+
+
+def test_a_key_that_another_drains_is_looked_at_again_long_before_that_one_s_lease_is_over() -> None:
+    """
+    Fails when the finished head is held for the rest of the lease: a follower that failed meanwhile is the new head, and its copy
+    stands behind this one in the tier, of the same key: due in a fifth of a second, it would run in half a minute.
+    """
+    done = InboxRow(Outcome.DONE, 5, due_in=0.0, age=1.0, state="redriven", copied=True)
+    work = Work(stream=TIER, partition=0, deliveries=[copy(5, 5)], keys=[KEY], position=0, leader_epoch=0)
+    chunk = run_batch(work, Processor("billing"), jitter=lambda: 0.0, clock=lambda: 0.0)
+    answers = {
+        LookUp: Known(0, True, None, {ID: done}, {KEY: ID}),
+        ReleaseKeys: Released(busy={KEY: 29.0}),
+        CountDeliveries: None,
+    }
+    request = next(chunk)
+    while not isinstance(request, ReleaseKeys):
+        request = chunk.send(answers[type(request)])
+    with pytest.raises(StopIteration) as ended:
+        chunk.send(answers[ReleaseKeys])
+    assert ended.value.value.left == (5,)
+    assert ended.value.value.held == {5: LOOK_AGAIN}

@@ -24,6 +24,11 @@ from packhorse.processor.running.work import (
 if TYPE_CHECKING:
     from packhorse.processor.running.batch import Chunk
 
+LOOK_AGAIN = 1.0
+"""
+Seconds after which a key that another drains is looked at again. Its lease runs for longer, but the drain ends before it as a
+rule, and a new head of the key may stand behind the one that waits here.
+"""
 _COPIED = frozenset({Outcome.RETRY, Outcome.QUARANTINE})
 
 
@@ -98,7 +103,7 @@ def _let_go(
             others.add(key)
     for offset, key in heads.items():
         if key in waits:
-            chunk.held[offset] = waits[key]
+            chunk.held[offset] = min(waits[key], LOOK_AGAIN)
         elif key in others:
             chunk.others.add(offset)
         elif offset not in unsent:
