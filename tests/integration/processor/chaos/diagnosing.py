@@ -21,6 +21,7 @@ QUERIES = (
     "SELECT message_id, state, attempts, redrives, key_hash, copy_offset FROM packhorse.quarantined_message ORDER BY quarantined_at",
     "SELECT * FROM packhorse.in_hand",
     "SELECT * FROM packhorse.started",
+    "SELECT member, pid, seen_at, status FROM packhorse.processor_member",
     (
         "SELECT pid, state, wait_event_type, wait_event, xact_start, query_start, left(query, 120) FROM pg_stat_activity"
         " WHERE datname = current_database()"
