@@ -2,7 +2,7 @@
 """
 FastStream 0.7.8 on its Confluent broker; runs in an environment of its own, until SIGTERM: `faststream_app.py message|batch`.
 
-Late acknowledgement is `AckPolicy.ACK`: the offset is committed after each call of the handler. Tuned as its documentation
+Late acknowledgement is `AckPolicy.NACK_ON_ERROR`: the offset is committed after each call that succeeds, and one that fails is read again. Tuned as its documentation
 says: for batches `batch=True` with `max_records` raised from 10; uvloop; no logs of each message; an asynchronous driver;
 the handler takes the raw message, so that no model is validated; a decoder of its own for Avro.
 """
@@ -48,7 +48,7 @@ async def write_many(message: KafkaMessage) -> None:
 async def main(way):
     database["connection"] = await psycopg.AsyncConnection.connect(DATABASE)
     broker = KafkaBroker(SERVERS, log_level=logging.DEBUG)
-    given = {"group_id": GROUP, "auto_offset_reset": "earliest", "ack_policy": AckPolicy.ACK}
+    given = {"group_id": GROUP, "auto_offset_reset": "earliest", "ack_policy": AckPolicy.NACK_ON_ERROR}
     if way == "batch":
         given |= {"batch": True, "max_records": BATCH, "polling_interval": SECONDS, "decoder": decode_many}
         broker.subscriber(TOPIC, **given)(write_many)
