@@ -304,6 +304,33 @@ def test_cursors_sessions_and_the_queue_are_taken_back_as_well(lane: Lane) -> No
     assert lane.rows() == [2]
 
 
+def test_sessions_leave_nothing_on_the_lanes_connection(lane: Lane) -> None:
+    """Fails when what SQLAlchemy registers on a handler's connection is kept for the lane's: it would grow for ever."""
+    lane.begin()
+    for _ in range(3):
+        lane.handle(lambda lent: lent.session.execute(text("SELECT 1")))
+    assert lane.connection._notice_handlers == []
+    lane.commit()
+
+
+def test_a_thread_of_the_handlers_own_may_use_its_session(lane: Lane) -> None:
+    def handler(lent: Lent) -> None:
+        session = lent.session
+        thread = threading.Thread(target=lambda: session.execute(text("INSERT INTO lent VALUES (1, 'own')")))
+        thread.start()
+        thread.join()
+
+    lane.begin()
+    lane.handle(handler)
+    lane.handle(handler_of_the_next)
+    lane.commit()
+    assert lane.rows() == [1, 2]
+
+
+def handler_of_the_next(lent: Lent) -> None:
+    lent.session.execute(text("INSERT INTO lent VALUES (2, 'next')"))
+
+
 def test_a_task_that_outlives_its_handler_cannot_use_the_connection(url: str) -> None:
     tasks: list[asyncio.Task[Any]] = []
 

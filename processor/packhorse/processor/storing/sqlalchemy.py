@@ -6,7 +6,7 @@ engine never commits, rolls back or closes the lane's connection: asked by a han
 nothing.
 """
 
-import threading
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -51,66 +51,74 @@ class _Guard:
         """Leave the connection to the lane."""
 
 
-def _lent(connection: Any, **more: Any) -> Any:
-    """Return what sessions use of *connection*: one of their own where it is a lane's."""
-    return connection.lend(**more) if hasattr(connection, "lend") else connection
+def _lent(connection: Any) -> Any:
+    """Return what the session of one handler uses of *connection*: one of its own where it is a lane's."""
+    return connection.lend() if hasattr(connection, "lend") else connection
+
+
+def _take_back(view: Any) -> None:
+    if hasattr(view, "take_back"):
+        view.take_back()
 
 
 class Sessions:
-    """Make sessions for one lane of `def` handlers; for one thread."""
+    """
+    Make sessions for one lane of `def` handlers, one at a time.
+
+    Each has a connection of its own on the lane's physical one, which is taken back with it: what a thread still holds of the
+    session, its connections too, is refused.
+    """
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
         self._guard = _Guard()
         self._engine: Engine | None = None
-        self._lent: Any = None
         self._view: Any = None
         self._connection: Connection | None = None
 
     def on(self, connection: psycopg.Connection[Any]) -> Session:
-        """
-        Return a new session in the transaction of *connection*; the first one in a lane connects once more.
-
-        Threads other than the one that asks first can't use it, so one that outlives its handler is refused.
-        """
-        found = self._connection
-        if found is None or found.invalidated or self._lent is not connection:
-            self._lent, self._view = connection, _lent(connection, thread=threading.get_ident())
-            found = self._connection = self._ready().connect()
-        if not found.in_transaction():
-            found.begin()
+        """Return a new session in the transaction of *connection*; the first one in a lane connects once more."""
+        engine = self._ready()
+        self._view = _lent(connection)
+        found = self._connection = engine.connect()
+        found.begin()
         return Session(bind=found, join_transaction_mode="create_savepoint")
 
     def drop(self, session: Session) -> None:
         """Take a session back; the lane ends the transaction itself."""
         self._guard.cleaning = True
+        found, self._connection = self._connection, None
         try:
-            session.close()
-            session.bind = None
-            if self._connection is not None:
-                self._connection.rollback()
-        except (SQLAlchemyError, psycopg.Error):
-            self._connection = None
+            with suppress(SQLAlchemyError, psycopg.Error):
+                session.close()
+            if found is not None:
+                with suppress(SQLAlchemyError, psycopg.Error):
+                    found.close()
         finally:
             self._guard.cleaning = False
+            session.bind = None
+            _take_back(self._view)
 
     def _ready(self) -> Engine:
         if self._engine is None:
-            view, self._view = self._view, psycopg.connect(self._conninfo)
+            self._view = psycopg.connect(self._conninfo)
             engine = create_engine(
                 _URL, creator=lambda: self._view, poolclass=NullPool, pool_reset_on_return=None
             )
             with engine.connect():
                 pass
             self._view.close()
-            self._view = view
             self._guard.install(engine)
             self._engine = engine
         return self._engine
 
 
 class AsyncSessions:
-    """Make sessions for one lane of `async def` handlers; for one event loop."""
+    """
+    Make sessions for one lane of `async def` handlers, one at a time; for one event loop.
+
+    A property can't wait, so `prepare` and `drop` make the next session's connection ready.
+    """
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
@@ -121,7 +129,7 @@ class AsyncSessions:
         self._connection: AsyncConnection | None = None
 
     async def prepare(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Make ready for sessions on *connection*; what a property can't wait for."""
+        """Make ready for sessions on *connection*."""
         if self._engine is None:
             first = self._view = await psycopg.AsyncConnection.connect(self._conninfo)
             self._engine = create_async_engine(
@@ -131,7 +139,13 @@ class AsyncSessions:
                 pass
             await first.close()
             self._guard.install(self._engine.sync_engine)
-        self._lent, self._view = connection, _lent(connection)
+        await self._close()
+        self._lent = connection
+        await self._next()
+
+    async def _next(self) -> None:
+        assert self._engine is not None
+        self._view = _lent(self._lent)
         self._connection = await self._engine.connect()
 
     async def _lend(self) -> Any:
@@ -144,19 +158,28 @@ class AsyncSessions:
             raise UsageError(
                 "ctx.session is not ready: import sqlalchemy in the module that declares the handlers"
             )
-        if not found.in_transaction():
-            found.sync_connection.begin()  # type: ignore[union-attr]  # connected in prepare
+        found.sync_connection.begin()  # type: ignore[union-attr]  # connected in prepare
         return AsyncSession(bind=found, join_transaction_mode="create_savepoint")
 
     async def drop(self, session: AsyncSession) -> None:
         """Take a session back; the lane ends the transaction itself."""
         self._guard.cleaning = True
         try:
-            await session.close()
-            session.bind = session.sync_session.bind = None
-            if self._connection is not None:
-                await self._connection.rollback()
-        except (SQLAlchemyError, psycopg.Error):
-            self._connection = None
+            with suppress(SQLAlchemyError, psycopg.Error):
+                await session.close()
         finally:
             self._guard.cleaning = False
+            session.bind = session.sync_session.bind = None
+        await self._close()
+        await self._next()
+
+    async def _close(self) -> None:
+        found, self._connection = self._connection, None
+        self._guard.cleaning = True
+        try:
+            if found is not None:
+                with suppress(SQLAlchemyError, psycopg.Error):
+                    await found.close()
+        finally:
+            self._guard.cleaning = False
+            _take_back(self._view)

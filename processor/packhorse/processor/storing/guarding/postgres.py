@@ -7,7 +7,6 @@ when the handler returns: whatever still holds it, or a cursor of it, is refused
 looked at with the connection's lock held, so a thread that comes late can't slip into the next message's transaction.
 """
 
-import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NoReturn, Self
@@ -37,19 +36,17 @@ class _Lease:
 
     Attributes:
         is_over: The handler has returned.
-        thread: The one thread that may use it; None: any.
         savepoints: Names of the savepoints that it has set.
     """
 
-    __slots__ = ("is_over", "savepoints", "thread")
+    __slots__ = ("is_over", "savepoints")
 
-    def __init__(self, thread: int | None = None) -> None:
+    def __init__(self) -> None:
         self.is_over = False
-        self.thread = thread
         self.savepoints: set[bytes] = set()
 
     def check(self) -> None:
-        if self.is_over or (self.thread is not None and self.thread != threading.get_ident()):
+        if self.is_over:
             raise TransactionRefused(OVER)
 
     def admit(self, verdict: Verdict) -> None:
@@ -73,11 +70,12 @@ class _Guarded(psycopg.BaseConnection[Any]):
     pipe: Pipe
     """What is queued on the physical connection."""
 
-    def lend(self, *, thread: int | None = None) -> Self:
-        """Return a connection object for one handler, or for the sessions of one *thread*; `take_back` ends its use."""
+    def lend(self) -> Self:
+        """Return a connection object for one handler; `take_back` ends its use."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view.lease = _Lease(thread)
+        view._notice_handlers, view._notify_handlers = [], []
+        view.lease = _Lease()
         return view
 
     def take_back(self) -> None:
