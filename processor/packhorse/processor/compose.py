@@ -19,6 +19,7 @@ from packhorse.processor.kafka.trimming import RecordDeleter
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.loop import Loop, StopSign, Times
+from packhorse.processor.parking.crowding import Bounds
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Stream
 from packhorse.processor.running.lanes import Lanes
@@ -129,7 +130,11 @@ class Composed:
             consumer=properties,
             pause=self.loop.pauses,
         )
-        self.watchdog = Watchdog(self.plant)
+        self.watchdog = Watchdog(
+            self.plant,
+            bounds=Bounds(messages=settings.parked_records, size=settings.parked_bytes),
+            crowds=self.loop.crowds,
+        )
         self.renewer = Renewer(self.plant)
         self.inbox = self._inbox(settings, telemetry)
         self.topics = TopicKeeper(

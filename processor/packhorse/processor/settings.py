@@ -25,7 +25,10 @@ class ProcessorSettings(
         group_protocol: "consumer" is KIP-848, "classic" the older one (cooperative-sticky).
         batch_records: Most records of one transaction.
         buffer_records: Records read ahead of one partition at which fetching pauses.
-        buffer_bytes: Bytes read ahead of one partition at which fetching pauses.
+        buffer_bytes: Bytes that a process reads ahead, over all its partitions; each has an equal part, at least 1 MiB.
+        parked_records: Messages behind parked keys of one partition of a topic at which the partition pauses, with an alarm,
+            until a tenth of them is gone: they lie in the database.
+        parked_bytes: The same in bytes.
         commit_interval: Least seconds between two offset commits of one partition; the watermark in the database is what
             counts.
         drain_timeout: Seconds that what runs may take after SIGTERM, before it is given up.
@@ -44,6 +47,8 @@ class ProcessorSettings(
     batch_records: Annotated[int, Field(ge=1, le=10_000)] = 500
     buffer_records: Annotated[int, Field(ge=1, le=1_000_000)] = 5_000
     buffer_bytes: Annotated[int, Field(ge=1)] = 32 * 1024 * 1024
+    parked_records: Annotated[int, Field(ge=1)] = 100_000
+    parked_bytes: Annotated[int, Field(ge=1)] = 1024 * 1024 * 1024
     commit_interval: Annotated[float, Field(ge=0, le=60)] = 0.5
     drain_timeout: Annotated[float, Field(ge=0, le=3_600)] = 25.0
     revoke_timeout: Annotated[float, Field(ge=0, le=600)] = 10.0

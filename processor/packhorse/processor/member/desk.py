@@ -24,6 +24,7 @@ from packhorse.processor.partition.events import (
     CommitFailed,
     CommitRefused,
     Committed,
+    Crowded,
     Ended,
     Event,
     Fetched,
@@ -59,6 +60,8 @@ from packhorse.processor.watching.stall import PartitionSample
 Positions = dict[Place, tuple[int, int | None]]
 Holding = Callable[[Place], bool]
 """Says whether a person's pause holds a partition."""
+LEAST_BYTES = 1024 * 1024
+"""Bytes that any partition may read ahead, however many there are."""
 CAREFUL = 30
 """Chunks of a partition, after one with a failed member, whose members get savepoints from the start."""
 
@@ -145,6 +148,8 @@ class Desk:
         self._out: set[int] = set()
         self._turn = 0
         self._holding: Holding = lambda place: False  # noqa: ARG005 its name says what it is
+        self._full: Mapping[Place, str] = {}
+        self._shared = limits
         self.stop: str | None = None
         self.gates = Gates(clock, chance, tell)
 
@@ -177,6 +182,8 @@ class Desk:
             self._slots[place] = _Slot(PartitionState(generation=self._number()))
             self._handle(place, Assigned())
             self._hold(place)
+            self._crowd(place)
+        self._share()
 
     def fetched(self, place: Place, records: Sequence[Record]) -> None:
         """Take records that have arrived; those of partitions that are not ours are dropped."""
@@ -230,6 +237,17 @@ class Desk:
         paused = self._holding(place)
         if paused is not self._slots[place].state.held:
             self._handle(place, Held(paused=paused))
+
+    def crowds(self, full: Mapping[Place, str]) -> None:
+        """Let partitions behind whose parked keys too much waits stand still; of each *full* says how much."""
+        self._full = full
+        for place in list(self._slots):
+            self._crowd(place)
+
+    def _crowd(self, place: Place) -> None:
+        text = self._full.get(place, "")
+        if bool(text) is not self._slots[place].state.crowded:
+            self._handle(place, Crowded(text=text))
 
     def samples(self) -> list[PartitionSample]:
         """Return how the partitions stand, for whoever watches."""
@@ -294,6 +312,12 @@ class Desk:
                 slot.fence.up = True
                 self.gates.gone(slot.flights)
                 slot.state, _ = self._decide(slot, Lost())
+        self._share()
+
+    def _share(self) -> None:
+        """Give each partition its part of the bytes that may be read ahead."""
+        each = max(LEAST_BYTES, self._limits.buffered_bytes // max(1, len(self._slots)))
+        self._shared = replace(self._limits, buffered_bytes=each)
 
     def _number(self) -> int:
         self._numbers += 1
@@ -428,7 +452,7 @@ class Desk:
             slot.state,
             event,
             slot.queue.load,
-            self._limits,
+            self._shared,
             now=self._clock.monotonic(),
             jitter=self._chance.fraction(),
         )

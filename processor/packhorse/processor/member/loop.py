@@ -100,6 +100,7 @@ class Loop:
         self._told: dict[tuple[str | int | None, ...], float] = {}
         self._void = False
         self._holding: Holding | None = None
+        self._full: Mapping[Place, str] | None = None
         self._leaving = False
         self._consumer = consume(self)
         self._desk = Desk(
@@ -127,6 +128,10 @@ class Loop:
     def pauses(self, holding: Holding) -> None:
         """Let people's pauses be what *holding* says, from the next turn on; from any thread."""
         self._holding = holding
+
+    def crowds(self, full: Mapping[Place, str]) -> None:
+        """Let partitions behind whose parked keys too much waits stand still from the next turn on; from any thread."""
+        self._full = full
 
     def abort(self, why: str) -> None:
         """Let the process stop with an error, soon; from any thread."""
@@ -176,6 +181,9 @@ class Loop:
         if (holding := self._holding) is not None:
             self._holding = None
             self._desk.pauses(holding)
+        if (crowds := self._full) is not None:
+            self._full = None
+            self._desk.crowds(crowds)
         full = self._desk.idle <= 0
         self._take_reports(BUSY_WAIT if full else 0.0)
         wait = 0.0 if full else BUSY_WAIT if self._desk.busy else IDLE_WAIT

@@ -11,6 +11,7 @@ from packhorse.processor.partition.events import (
     CommitFailed,
     CommitRefused,
     Committed,
+    Crowded,
     Ended,
     Event,
     Fetched,
@@ -260,6 +261,13 @@ def _held(state: PartitionState, event: Held, at: Moment) -> Decision:
     return replace(state, held=event.paused), ()
 
 
+def _crowded(state: PartitionState, event: Crowded, at: Moment) -> Decision:
+    """Stand still until there is room, and say so: somebody should look at what the keys wait for."""
+    del at
+    alarm = () if not event.text or state.crowded else (Alarm(what="parked", text=event.text, wait=0.0),)
+    return replace(state, crowded=bool(event.text)), alarm
+
+
 def _revoking(state: PartitionState, event: Revoking, at: Moment) -> Decision:
     del event, at
     return replace(state, phase=Phase.DRAINING), ()
@@ -310,6 +318,7 @@ _REACTIONS: Mapping[type, Callable[[PartitionState, Any, Moment], Decision]] = {
     Voided: _voided,
     FetchStopped: _fetch_stopped,
     Held: _held,
+    Crowded: _crowded,
     Revoking: _revoking,
     Lost: _lost,
     Committed: _committed,

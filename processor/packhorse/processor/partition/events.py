@@ -165,6 +165,13 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Crowded:
+    """So much waits behind parked keys of the partition, as *text* says, that no more may come; without it there is room."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Revoking:
     """The partition is about to go, or we are about to stop: finish what runs, begin nothing."""
 
@@ -211,6 +218,7 @@ Event = (
     | Voided
     | FetchStopped
     | Held
+    | Crowded
     | Revoking
     | Lost
     | Committed

@@ -22,10 +22,10 @@ def carry_on(state: PartitionState, load: Load, limits: Limits, *, now: float) -
 def _flow(state: PartitionState, load: Load, limits: Limits) -> Ordered:
     if not state.attached:
         return state, ()
-    wanted = _fills(load, limits, part=1) or state.held
+    wanted = _fills(load, limits, part=1) or state.stands
     if wanted and not state.paused:
         return replace(state, paused=True), (Pause(),)
-    if state.paused and not state.held and not _fills(load, limits, part=_LOW):
+    if state.paused and not state.stands and not _fills(load, limits, part=_LOW):
         return replace(state, paused=False), (Resume(),)
     return state, ()
 

@@ -36,7 +36,7 @@ class Limits:
     Attributes:
         batch: Most records of one chunk.
         buffered: Records read and not dealt with at which fetching pauses; it resumes at half of it.
-        buffered_bytes: The same in bytes of keys, values and headers.
+        buffered_bytes: The same in bytes of keys, values and headers; of all partitions of a member together.
         tracked: Records from the first that is not dealt with to the last that was read, dealt with or not, at which
             fetching pauses: one slow message heads the partition, and thousands behind it are done.
         mark_every: Least time between two moves of one partition's watermark.
@@ -98,6 +98,7 @@ class PartitionState:
         doubt: First offset of the jump that is being proved.
         paused: Fetching is paused.
         held: A person has paused the partition: what runs ends, nothing begins.
+        crowded: So much waits behind parked keys that no more may come; what is paused so goes on by itself.
         running: Chunks that are with lanes.
         opening: The watermark is being read.
         marking: Where the watermark is being moved to.
@@ -125,6 +126,7 @@ class PartitionState:
     doubt: int | None = None
     paused: bool = False
     held: bool = False
+    crowded: bool = False
     running: int = 0
     opening: bool = False
     marking: int | None = None
@@ -147,4 +149,9 @@ class PartitionState:
     @property
     def may_run(self) -> bool:
         """Return whether a chunk may begin."""
-        return self.phase is Phase.READING and not self.held
+        return self.phase is Phase.READING and not self.stands
+
+    @property
+    def stands(self) -> bool:
+        """Return whether nothing may begin, whatever the phase: a person has paused it, or too much is parked."""
+        return self.held or self.crowded

@@ -4,12 +4,13 @@ nobody goes on with, and notice that the database is another one.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.errors import PackhorseError
 from packhorse.processor.copies import copy_of, wake_up, where_read
+from packhorse.processor.parking.crowding import Bounds, Crowd, crowd
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import COMMIT, ROLLBACK
@@ -18,6 +19,8 @@ from packhorse.processor.storing.store import Place, Quarantined, Steps
 
 EVERY = 1.0
 """Seconds between two looks."""
+COUNT_EVERY = 5.0
+"""Least seconds between two counts of what waits behind parked keys."""
 NOBODY = UUID(int=0)
 """Stands for the head in the wake-up of a key that has none."""
 
@@ -35,8 +38,18 @@ class Watchdog:
     and a wake-up of a key that needs none does nothing. One thread, one connection of its own.
     """
 
-    def __init__(self, plant: Plant) -> None:
+    def __init__(
+        self,
+        plant: Plant,
+        *,
+        bounds: Bounds | None = None,
+        crowds: Callable[[Mapping[tuple[str, int], str]], None] = lambda full: None,  # noqa: ARG005
+    ) -> None:
         self._plant = plant
+        self._bounds = bounds or Bounds()
+        self._crowds = crowds
+        self._crowd = Crowd()
+        self._count_at = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="packhorse-watchdog", daemon=True)
         self._connection: postgres.GuardedConnection | None = None
@@ -74,7 +87,21 @@ class Watchdog:
         sent = self._locked(connection, store.due_redrives(topics), "redriven messages sent")
         sent += self._locked(connection, store.late_copies(topics), "copies to quarantine sent late")
         sent += self._overdue(connection, topics)
+        self._count(connection)
         return sent + self._wake(connection, topics)
+
+    def _count(self, connection: postgres.GuardedConnection) -> None:
+        """Count what waits behind parked keys, the more seldom the longer that takes; let what is full stand still."""
+        now = self._plant.clock.monotonic()
+        if now < self._count_at:
+            return
+        standing = postgres.run(connection, self._plant.store.parked_standing())
+        took = self._plant.clock.monotonic() - now
+        self._count_at = now + max(COUNT_EVERY, 50 * took)
+        found = crowd(self._crowd, standing, self._bounds)
+        if found != self._crowd:
+            self._crowd = found
+            self._crowds(found.full)
 
     def _locked(
         self, connection: postgres.GuardedConnection, steps: Steps[list[Quarantined]], what: str
