@@ -42,14 +42,30 @@ ANY_DEFAULT_ROW = 'SELECT EXISTS (SELECT FROM "{schema}".outbox_default)'
 
 
 def run_migrations(url: str, schema: str) -> None:
-    """Run what is pending, in one transaction, one caller at a time; make the database schema if it is missing."""
-    with _engine(url) as engine, _translated(schema, url), engine.begin() as connection:
+    """
+    Run what is pending, in one transaction, one caller at a time; make the database schema if it is missing.
+
+    Gives way to whoever uses the tables after a second's wait for a lock, and tries again.
+    """
+    with _engine(url) as engine, _translated(schema, url):
+        for tries_left in reversed(range(TRIES)):
+            try:
+                _run_once(engine, schema)
+                return
+            except sqlalchemy.exc.DBAPIError as error:
+                if not tries_left or not isinstance(error.orig, pg.LockNotAvailable):
+                    raise
+
+
+def _run_once(engine: sqlalchemy.Engine, schema: str) -> None:
+    with engine.begin() as connection:
         _check_server(int(connection.exec_driver_sql(SERVER_VERSION).scalar_one()))
         connection.exec_driver_sql(LOCK_SCHEMA, (LOCK_CLASS, schema))
         # asked first: CREATE SCHEMA IF NOT EXISTS wants the right to create one even where nothing is to do
         if not connection.exec_driver_sql(SCHEMA_EXISTS, (schema,)).scalar_one():
             connection.exec_driver_sql(f'CREATE SCHEMA "{schema}"')
         current = _current(connection, schema)
+        connection.exec_driver_sql(GIVE_WAY)
         if current is None or current in _revisions(schema):
             command.upgrade(_config(schema, connection=connection), "head")
 
@@ -187,7 +203,7 @@ def _translated(schema: str, url: str) -> Iterator[None]:
             ) from error
         if isinstance(cause, pg.LockNotAvailable):
             raise DatabaseUnavailable(
-                f"database schema {schema}: writers held the outbox through {TRIES} tries of a second each; try again"
+                f"database schema {schema}: others held the tables through {TRIES} tries of a second each; try again"
             ) from error
         if isinstance(cause, pg.DuplicateTable | pg.DuplicateFunction | pg.DuplicateObject):
             raise NotReady(

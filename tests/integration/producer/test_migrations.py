@@ -112,8 +112,11 @@ VALUES ('g', gen_random_uuid(), 0, 't', 101, 'i');
 
 
 @pytest.mark.case("X-10")
-def test_a_filled_inbox_becomes_the_default_partition_with_its_rights(empty_database: str, role: str) -> None:
-    """Fails when a row, a right or the owner is lost on the way, and the processor of the version before stops."""
+def test_a_filled_inbox_becomes_the_default_partition_with_its_rights(
+    empty_database: str, role: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when a row, a right or the owner is lost on the way, so that the processor of the version before stops, or when the migration
+    makes everybody wait behind a transaction that is open."""
     owner = unique_name("owner")
     execute(empty_database, "CREATE SCHEMA packhorse", f"CREATE ROLE {owner}")
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(empty_database))
@@ -132,6 +135,11 @@ def test_a_filled_inbox_becomes_the_default_partition_with_its_rights(empty_data
             f"GRANT USAGE ON SCHEMA packhorse TO {role}",
             f"GRANT SELECT, INSERT, UPDATE, DELETE ON packhorse.inbox TO {role}",
         )
+        with psycopg.connect(empty_database) as busy, monkeypatch.context() as patched:
+            patched.setattr(alembic, "TRIES", 2)
+            busy.execute("SELECT FROM packhorse.inbox LIMIT 1")
+            with pytest.raises(DatabaseUnavailable, match="through 2 tries of a second each"):
+                migrate.upgrade(empty_database, days_ahead=0)
         assert migrate.upgrade(empty_database, days_ahead=0).ready
         with psycopg.connect(as_role(empty_database, role), autocommit=True) as connection_of_role:
             counts = connection_of_role.execute(
@@ -350,7 +358,7 @@ def test_making_partitions_gives_way_to_who_holds_the_net(
     monkeypatch.setattr(alembic, "GIVE_WAY", "SET LOCAL lock_timeout = '20ms'")
     with psycopg.connect(database) as reader, ThreadPoolExecutor(1) as pool:
         reader.execute("LOCK TABLE packhorse.outbox_default IN ACCESS SHARE MODE")
-        with pytest.raises(DatabaseUnavailable, match="writers held the outbox through 10 tries"):
+        with pytest.raises(DatabaseUnavailable, match="others held the tables through 10 tries"):
             migrate.upgrade(database, days_ahead=DAYS_AHEAD + 1)
         monkeypatch.setattr(alembic, "TRIES", 1000)
         later = pool.submit(migrate.upgrade, database, days_ahead=DAYS_AHEAD + 1)
