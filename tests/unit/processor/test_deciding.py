@@ -16,6 +16,7 @@ from packhorse.processor.partition.events import (
     CommitFailed,
     CommitRefused,
     Committed,
+    Crowded,
     Ended,
     Event,
     Fetched,
@@ -193,6 +194,17 @@ def test_a_paused_partition_begins_nothing_and_fetches_nothing_until_a_person_le
     state, commands = follow(Held(paused=True), state=RUNNING)
     assert (commands, state.may_run) == ((Pause(),), False)
     state, commands = follow(Held(paused=False), state=state)
+    assert (commands, state.may_run) == ((Resume(),), True)
+
+
+@pytest.mark.case("T-04")
+def test_a_partition_behind_whose_keys_too_much_waits_stands_still_says_so_once_and_goes_on() -> None:
+    """Fails when what is parked has no bound, or the alarm is repeated at each count."""
+    state, commands = follow(Crowded(text="9 messages"), state=READING)
+    assert commands == (Alarm(what="parked", text="9 messages", wait=0.0), Pause())
+    assert not state.may_run
+    assert follow(Crowded(text="10 messages"), state=state)[1] == ()
+    state, commands = follow(Crowded(), state=state)
     assert (commands, state.may_run) == ((Resume(),), True)
 
 

@@ -94,6 +94,7 @@ def sample_of(
     """
     topic, partition = place
     waits = state.phase is Phase.WAITING
+    crowd = "too much waits behind parked keys" if state.crowded else ""
     brakes = f"stopped by brake or breaker: {', '.join(stopped)}" if stopped else ""
     return PartitionSample(
         topic=topic,
@@ -104,7 +105,7 @@ def sample_of(
         pending=load.pending,
         size=load.size,
         running=state.running,
-        trouble=state.trouble or brakes,
+        trouble=state.trouble or crowd or brakes,
         until=state.due if waits else until,
         committed=state.committed,
     )
