@@ -376,12 +376,37 @@ def test_a_thread_that_still_runs_a_query_is_found_out(lane: Lane) -> None:
     lane.begin()
     with pytest.raises(TransactionRefused, match="a thread still uses it"):
         lane.handle(handler)
-    lane.connection.cancel()
     threads[0].join()
     lane.roll_back()
+    lane.begin()
+    lane.handle(first)
+    lane.commit()
+    assert lane.rows() == [1]
 
 
-def test_what_is_left_open_is_found_out(lane: Lane) -> None:
+def test_a_task_that_still_runs_a_query_is_found_out(url: str) -> None:
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def handler(lent: AsyncLent) -> None:
+        connection = lent.connection
+        tasks.append(asyncio.ensure_future(connection.execute("SELECT pg_sleep(60)")))
+        while not connection.lock.locked():
+            await asyncio.sleep(0)
+
+    async def body(lane: AsyncLane) -> None:
+        await lane.begin()
+        with pytest.raises(TransactionRefused, match="still uses it"):
+            await lane.handle(handler)
+        await asyncio.wait(tasks)
+        assert isinstance(tasks[0].exception(), psycopg.errors.QueryCanceled)
+        await lane.roll_back()
+
+    in_a_loop(url, body)
+
+
+def test_what_is_left_open_is_found_out(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when the lane waits for ever for a connection that nobody gives back."""
+    monkeypatch.setattr("packhorse.processor.storing.guarding.postgres.FREE_WAIT", 0.05)
     held: list[Any] = []
 
     def copying(lent: Lent) -> None:
@@ -399,6 +424,7 @@ def test_what_is_left_open_is_found_out(lane: Lane) -> None:
         lane.begin()
         with pytest.raises(TransactionRefused, match=about):
             lane.handle(handler)
+        assert lane.connection.closed
     held.clear()
 
 

@@ -119,10 +119,16 @@ class Lent(_Lending):
                 self._lane.wait(self._pipe.send_gen())
 
     def drop(self) -> None:
-        """Take everything back: a thread that outlives its handler gets an error instead of the transaction."""
+        """
+        Take everything back: a thread that outlives its handler gets an error instead of the transaction.
+
+        The query of one that still uses the connection is cancelled; when that does not help, the connection is closed.
+        """
         self.is_over = True
         if self._connection is not None:
             self._connection.take_back()
+        if self._lane.lock.locked() or self._lane.is_stuck:
+            self._lane.free()
         self._pipe.drop()
         session, self._session = self._session, None
         if session is not None:
@@ -195,6 +201,8 @@ class AsyncLent(_Lending):
         self.is_over = True
         if self._connection is not None:
             self._connection.take_back()
+        if self._lane.lock.locked() or self._lane.is_stuck:
+            await self._lane.free()
         self._pipe.drop()
         session, self._session = self._session, None
         if session is not None:

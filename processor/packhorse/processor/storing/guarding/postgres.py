@@ -7,8 +7,9 @@ when the handler returns: whatever still holds it, or a cursor of it, is refused
 looked at with the connection's lock held, so a thread that comes late can't slip into the next message's transaction.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, NoReturn, Self
 
 import psycopg
@@ -18,6 +19,9 @@ from psycopg.rows import tuple_row
 from packhorse.processor.outcomes import TransactionRefused
 from packhorse.processor.storing.guarding.statements import ENDING, OUTLIVING, Verdict, verdict_on
 from packhorse.processor.storing.pipelining.postgres import Pipe, text_of
+
+FREE_WAIT = 2.0
+"""Longest wait for who still uses a connection after its handler, in seconds."""
 
 OVER = (
     "the handler has returned and its transaction is over: use a connection of your own in threads and tasks that outlive the "
@@ -88,9 +92,19 @@ class _Guarded(psycopg.BaseConnection[Any]):
         if self.lease is not None:
             self.lease.check()
 
+    @property
+    def is_stuck(self) -> bool:
+        """Return whether the connection is in the middle of something that is not the queue's."""
+        if self.pipe.is_sending:
+            return False
+        return (
+            self.pgconn.pipeline_status != PipelineStatus.OFF
+            or self.pgconn.transaction_status == TransactionStatus.ACTIVE
+        )
+
     def leftover(self) -> str:
         """Return what a handler that has returned left unfinished on the physical connection; empty when nothing."""
-        if self.pipe.is_sending:
+        if self.pipe.is_sending and not self.lock.locked():
             return ""
         if self.lock.locked():
             return "a COPY or a stream of it is not finished, or a thread still uses it"
@@ -232,6 +246,22 @@ class GuardedConnection(_Guarded, psycopg.Connection[Any]):
         with super().pipeline() as pipeline:
             yield pipeline
 
+    def free(self) -> None:
+        """
+        Get the physical connection back from who still uses it: end its query, wait a while, else close the connection.
+
+        For the lane alone, after a handler.
+        """
+        if self.lock.locked():
+            with suppress(psycopg.Error):
+                self.cancel_safe(timeout=FREE_WAIT)
+            if not self.lock.acquire(timeout=FREE_WAIT):
+                self.end()
+                return
+            self.lock.release()
+        if self.is_stuck:
+            self.end()
+
     def end(self) -> None:
         """Close, whatever is open; for the lane alone."""
         super().close()
@@ -268,6 +298,20 @@ class AsyncGuardedConnection(_Guarded, psycopg.AsyncConnection[Any]):
         await self.sync()
         async with super().pipeline() as pipeline:
             yield pipeline
+
+    async def free(self) -> None:
+        """Get the physical connection back from who still uses it, as `GuardedConnection.free`."""
+        if self.lock.locked():
+            with suppress(psycopg.Error):
+                await self.cancel_safe(timeout=FREE_WAIT)
+            try:
+                await asyncio.wait_for(self.lock.acquire(), FREE_WAIT)
+            except TimeoutError:
+                await self.end()
+                return
+            self.lock.release()
+        if self.is_stuck:
+            await self.end()
 
     async def end(self) -> None:
         """Close, whatever is open; for the lane alone."""
