@@ -23,10 +23,11 @@ def parent(ground: Ground, folder: Path, port: int) -> Iterator["Popen[str]"]:
     """Run `packhorse processor run --processes 2` meanwhile."""
     name = f"several_{ground.namespace}"
     (folder / f"{name}.py").write_text(MODULE.format(namespace=ground.namespace))
+    path = [*filter(None, [os.environ.get("PYTHONPATH")]), str(Path.cwd()), str(folder)]
     environ = ground.environ | QUICK | {"PACKHORSE_PROCESSOR_HEALTH_PORT": str(port)}
     process = Popen(
         [sys.executable, "-m", "packhorse.processor", "run", f"{name}:app", "--processes", "2"],
-        env=os.environ | environ | {"PYTHONPATH": f"{Path.cwd()}:{folder}"},
+        env=os.environ | environ | {"PYTHONPATH": os.pathsep.join(path)},
         stdout=PIPE,
         stderr=STDOUT,
         text=True,
@@ -112,11 +113,15 @@ def supervisor() -> Iterator[tuple["Popen[str]", set[int]]]:
         [sys.executable, "-c", SUPERVISE, STUBBORN], env=os.environ | NOWHERE, stdout=PIPE, text=True
     )
     assert process.stdout is not None
+    children: set[int] = set()
     try:
-        yield process, {int(process.stdout.readline()) for _ in range(2)}
+        children |= {int(process.stdout.readline()) for _ in range(2)}
+        yield process, children
     finally:
         process.kill()
         process.communicate()
+        for pid in filter(alive, children):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_no_child_outlives_a_parent_that_was_killed() -> None:

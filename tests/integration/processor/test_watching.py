@@ -89,7 +89,7 @@ def test_a_handler_that_hangs_is_named_with_its_stack_in_log_and_row(
     with ground.processing(app, stall_after=1) as running:
         assert inside.wait(20)
         eventually(lambda: "does not move" in caplog.messages, what="it is said")
-        stalls = eventually(lambda: (row_of(ground) or {}).get("stalls"), what="the row tells of it")
+        stalls: Any = eventually(lambda: (row_of(ground) or {}).get("stalls"), what="the row tells of it")
         assert running.composed.plant.board.vitals.health().live, "what runs is no reason to end the process"
         told = packhorse("processor", "status", "--group", GROUP, **ground.environ).out
         go.set()
