@@ -9,6 +9,7 @@ from tests.support.processing import GROUP, Ground, hold, note, noting
 from tests.support.wait import eventually
 
 from packhorse.processor import AsyncContext, Context, Processor, Quarantine, Retry, Skip
+from packhorse.processor.signals import Point
 from packhorse.testing import register_for_tests
 
 
@@ -41,28 +42,65 @@ def test_only_the_failing_member_of_a_group_commit_is_charged(ground: Ground) ->
     assert ground.rows("SELECT message_id, attempt, reason FROM packhorse.failed_attempt") == [
         (sent[4], 1, "failed")
     ]
-    assert [ground.outcome(one) for one in sent] == [("done", 2 if n == 4 else 1, None, 1) for n in range(10)]
+    assert [ground.outcome(one) for one in sent] == [
+        ("done", 2, None, 2) if n == 4 else ("done", 1, None, 1) for n in range(10)
+    ]
 
 
 @pytest.mark.case("T-09")
-@pytest.mark.case("P-01")
-def test_a_message_that_always_fails_ends_in_quarantine_and_its_neighbours_are_done(ground: Ground) -> None:
-    """Fails when attempts are not counted, or the commit passes the waiting message."""
+@pytest.mark.case("T-01")
+@pytest.mark.case("T-02")
+def test_what_always_fails_ends_in_quarantine_its_key_waits_behind_it_and_other_keys_go_on(
+    ground: Ground,
+) -> None:
+    """Fails when attempts are not counted, or a later message of the key takes effect, also after a restart."""
     app = noting(ground.namespace, retry=Retry(attempts=3, delays=["300ms"]))
     ground.make_topics(app)
     ground.send(0)
     bad = ground.send(1, "fails")
-    ground.send(2)
+    behind = ground.send(2)
+    ground.send(3, key=b"another")
     with ground.processing(app):
         ground.until_outcome(bad, "retry")
-        assert ground.results() == [0]
-        assert ground.watermark() == 1
-        assert (ground.committed() or 0) <= 1
-        ground.until_results(0, 2)
-    assert ground.outcome(bad) == ("quarantine", 3, "attempts-exhausted", 1)
+        ground.until_results(0, 3)
+        ground.until_outcome(bad, "quarantine")
+    assert ground.outcome(bad) == ("quarantine", 3, "attempts-exhausted", 3)
     failed = ground.rows("SELECT attempt, reason, error FROM packhorse.failed_attempt ORDER BY attempt")
     assert [row[:2] for row in failed] == [(1, "failed"), (2, "failed"), (3, "failed")]
     assert all("ValueError at" in row[2] and "fails: 1" not in row[2] for row in failed)
+    later = ground.send(4)
+    ground.send(5, key=b"another")
+    with ground.processing(app):
+        ground.until_results(0, 3, 5)
+        ground.until_outcome(later, "parked")
+    assert ground.outcome(behind) == ("parked", 1, None, 1)
+
+
+@pytest.mark.case("P-01")
+def test_the_offset_of_what_failed_is_committed_only_when_its_outcome_and_its_copy_are_safe(
+    ground: Ground,
+) -> None:
+    """Fails when the watermark passes a message before its copy stands in the tier."""
+    inside, go = threading.Event(), threading.Event()
+
+    def halt(point: Point) -> None:
+        if point is Point.BEFORE_COPY and not inside.is_set():
+            inside.set()
+            assert go.wait(20)
+
+    app = noting(ground.namespace, retry=Retry(attempts=2, delays=["100ms"]))
+    ground.make_topics(app)
+    ground.send(0)
+    bad = ground.send(1, "fails once")
+    ground.send(2, key=b"another")
+    with ground.processing(app, signal=halt, concurrency=1):
+        assert inside.wait(20)
+        assert ground.outcome(bad) == ("retry", 2, "failed", 1)
+        assert (ground.watermark() or 0) <= 1
+        assert (ground.committed() or 0) <= 1
+        go.set()
+        ground.until_results(0, 2, 1)
+        eventually(lambda: ground.committed() == 3, what="the offset follows")
 
 
 def test_the_budget_ends_a_message_before_its_attempts(ground: Ground) -> None:
@@ -91,10 +129,11 @@ def test_a_failing_handler_leaves_neither_rows_nor_follow_ups(ground: Ground) ->
     ground.make_topics(app)
     with psycopg.connect(ground.database) as connection:
         register_for_tests(connection, ground.message)
-    bad, good = ground.send(1, "fails"), ground.send(2)
+    bad, good = ground.send(1, "fails"), ground.send(2, key=b"another")
     with ground.processing(app):
         ground.until_outcome(good, "done")
-    assert ground.outcome(bad) == ("quarantine", 2, "attempts-exhausted", 1)
+        ground.until_outcome(bad, "quarantine")
+    assert ground.outcome(bad) == ("quarantine", 2, "attempts-exhausted", 2)
     assert ground.results() == [2]
     rows = ground.rows(
         "SELECT causation_id, correlation_id, origin FROM packhorse.outbox WHERE causation_id = ANY(%s)",
@@ -105,15 +144,15 @@ def test_a_failing_handler_leaves_neither_rows_nor_follow_ups(ground: Ground) ->
 
 @pytest.mark.case("P-05")
 @pytest.mark.case("T-10")
-def test_a_stop_while_a_message_waits_commits_nothing_of_it_and_keeps_its_count(ground: Ground) -> None:
-    """Fails when closing commits the read position, or the count lives in memory."""
+def test_a_stop_while_a_message_waits_in_its_tier_keeps_its_count(ground: Ground) -> None:
+    """Fails when closing commits the tier's read position, or the count lives in memory."""
     app = noting(ground.namespace, retry=Retry(attempts=2, delays=["1s"]))
     ground.make_topics(app)
     ground.send(0)
     bad = ground.send(1, "fails")
     with ground.processing(app):
         ground.until_outcome(bad, "retry")
-    assert ground.committed() == 1
+    assert ground.outcome(bad) == ("retry", 2, "failed", 1)
     with ground.processing(app):
         assert ground.until_outcome(bad, "quarantine")[:2] == ("quarantine", 2)
     assert ground.committed() == 2
@@ -141,7 +180,9 @@ def test_a_handler_that_outlasts_the_drain_time_gets_no_outcome(ground: Ground) 
     assert returned.wait(20)
     eventually(lambda: not lanes(ground), what="the lane has closed its connection")
     assert ground.outcome(sent) is None
-    with ground.processing(noting(ground.namespace)):
+    again = Processor(GROUP)
+    again.handler(ground.message)(note)
+    with ground.processing(again):
         ground.until_results(0)
     assert ground.outcome(sent) == ("done", 1, None, 1)
 
@@ -154,15 +195,18 @@ def lanes(ground: Ground) -> list[Any]:
 
 
 @pytest.mark.case("P-24")
-def test_a_message_without_a_key_is_processed_in_the_order_of_its_partition(ground: Ground) -> None:
-    """Fails when a null key is decoded."""
+def test_messages_without_a_key_are_processed_and_have_no_order(ground: Ground) -> None:
+    """Fails when a null key is decoded, or one that fails parks the others."""
     app = noting(ground.namespace)
     ground.make_topics(app)
+    bad = ground.send(9, "fails", key=None)
     for n in range(3):
         ground.send(n, key=None)
     ground.send(3, key=b"\xff\xfe")
     with ground.processing(app):
-        ground.until_results(0, 1, 2, 3)
+        eventually(lambda: sorted(ground.results()) == [0, 1, 2, 3], what="all but one are done")
+        ground.until_outcome(bad, "quarantine")
+    assert ground.rows("SELECT * FROM packhorse.parked_key") == []
 
 
 def test_skip_and_quarantine_end_a_message_without_its_writes(ground: Ground) -> None:
@@ -177,9 +221,10 @@ def test_skip_and_quarantine_end_a_message_without_its_writes(ground: Ground) ->
             raise Quarantine("no-such-airport")
 
     ground.make_topics(app)
-    sent = [ground.send(n) for n in range(4)]
+    sent = [ground.send(n, key=b"%d" % n) for n in range(4)]
     with ground.processing(app):
-        ground.until_results(0, 3)
+        eventually(lambda: sorted(ground.results()) == [0, 3], what="two are done")
+        ground.until_outcome(sent[2], "quarantine")
     assert ground.outcome(sent[1]) == ("skipped", 1, None, 1)
     assert ground.outcome(sent[2]) == ("quarantine", 1, "no-such-airport", 1)
 
