@@ -103,6 +103,24 @@ def test_a_savepoint_undoes_what_was_queued_in_it_and_no_more(lane: Lane) -> Non
     assert lane.rows() == [1, 2, 5]
 
 
+def test_a_statement_that_fails_in_a_savepoint_fails_inside_it(lane: Lane) -> None:
+    """Fails when the queue is only waited for at the savepoint's release: then it is not gone back to."""
+
+    def handler(lent: Lent) -> None:
+        inserting(1)(lent)
+        with suppress(psycopg.errors.UniqueViolation), lent.connection.transaction():
+            inserting(2, 1)(lent)
+        with suppress(ZeroDivisionError), lent.connection.transaction():
+            inserting(1)(lent)
+            raise ZeroDivisionError
+        inserting(3)(lent)
+
+    lane.begin()
+    lane.handle(handler)
+    lane.commit()
+    assert lane.rows() == [1, 3]
+
+
 def test_a_handler_that_fails_leaves_nothing_to_undo(lane: Lane) -> None:
     """Fails when statements are sent before their handler has returned."""
 
@@ -369,6 +387,9 @@ def test_async_handlers_have_it_too(url: str) -> None:
         assert found == [(1,)]
         async with lent.connection.transaction():
             await lent.pipeline.execute(INSERT, (2, "a"))
+        with suppress(psycopg.errors.UniqueViolation):
+            async with lent.connection.transaction():
+                await lent.pipeline.execute(INSERT, (2, "b"))
 
     async def failing(lent: AsyncLent) -> None:
         await lent.pipeline.execute(INSERT, (3, "a"))

@@ -121,8 +121,7 @@ class _Guarded(psycopg.BaseConnection[Any]):
     def _exec_command(self, *command: Any, **more: Any) -> Generator[Any, Any, Any]:
         """Execute what `transaction()` sends, behind what is queued. Called with the lock held."""
         self.check_lent()
-        if self.pipe.is_waiting:
-            yield from self.pipe.sync_gen()
+        yield from _behind_queue(self)
         return (yield from super()._exec_command(*command, **more))
 
     def _check_intrans_gen(self, attribute: str) -> Generator[Any, Any, None]:
@@ -149,6 +148,17 @@ class _Guarded(psycopg.BaseConnection[Any]):
         refuse("tpc_commit() or tpc_rollback()")
 
 
+def _behind_queue(connection: Any) -> Generator[Any, Any, None]:
+    """Wait for what is queued on *connection*; called with its lock held."""
+    if not connection.pipe.is_waiting:
+        return
+    if connection._pipeline is not None:  # noqa: SLF001 psycopg's cursors ask it the same way
+        raise TransactionRefused(
+            "ctx.pipeline inside `with connection.pipeline():` is refused: two queues have no order; use one of them"
+        )
+    yield from connection.pipe.sync_gen()
+
+
 class _GuardedQueries:
     """What cursors of all kinds do alike: every query comes by here, with the connection's lock held."""
 
@@ -163,12 +173,7 @@ class _GuardedQueries:
                 lease.admit(verdict_on(text_of(query)))
             if getattr(self, "_withhold", False):
                 raise TransactionRefused(f"a cursor WITH HOLD {OUTLIVING}")
-        if connection.pipe.is_waiting:
-            if connection._pipeline is not None:  # noqa: SLF001 psycopg's cursors ask it the same way
-                raise TransactionRefused(
-                    "ctx.pipeline inside `with connection.pipeline():` is refused: two queues have no order; use one of them"
-                )
-            yield from connection.pipe.sync_gen()
+        yield from _behind_queue(connection)
         yield from super()._start_query(query)  # type: ignore[misc]  # of the cursor that this is mixed into
 
     def _start_copy_gen(self, statement: Any, params: Any = None) -> Generator[Any, Any, None]:
@@ -240,6 +245,19 @@ class GuardedConnection(_Guarded, psycopg.Connection[Any]):
                 self.wait(self.pipe.sync_gen())
 
     @contextmanager
+    def transaction(self, *named: Any, **more: Any) -> Iterator[psycopg.Transaction]:
+        """Begin a savepoint as psycopg does; what is queued inside it belongs to it, and fails inside it."""
+        with super().transaction(*named, **more) as block:
+            try:
+                yield block
+            except BaseException:
+                if self.pipe.is_waiting:
+                    with self.lock:
+                        self.wait(self.pipe.forget_gen())
+                raise
+            self.sync()
+
+    @contextmanager
     def pipeline(self) -> Iterator[psycopg.Pipeline]:
         """Begin a pipeline of psycopg's, behind what is queued."""
         self.sync()
@@ -291,6 +309,19 @@ class AsyncGuardedConnection(_Guarded, psycopg.AsyncConnection[Any]):
         if self.pipe.is_waiting:
             async with self.lock:
                 await self.wait(self.pipe.sync_gen())
+
+    @asynccontextmanager
+    async def transaction(self, *named: Any, **more: Any) -> AsyncIterator[psycopg.AsyncTransaction]:
+        """Begin a savepoint, as `GuardedConnection.transaction`."""
+        async with super().transaction(*named, **more) as block:
+            try:
+                yield block
+            except BaseException:
+                if self.pipe.is_waiting:
+                    async with self.lock:
+                        await self.wait(self.pipe.forget_gen())
+                raise
+            await self.sync()
 
     @asynccontextmanager
     async def pipeline(self) -> AsyncIterator[psycopg.AsyncPipeline]:

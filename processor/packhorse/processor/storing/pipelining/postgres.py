@@ -127,14 +127,6 @@ class Pipe:
         self._in_hand = False
         self.own = []
 
-    def mark(self) -> int:
-        """Return where the queue of the member in hand stands, for `forget`."""
-        return len(self.own)
-
-    def forget(self, mark: int) -> None:
-        """Take back what the member in hand queued since *mark* and was not sent."""
-        del self.own[mark:]
-
     def add(self, own: list[Entry], query: Any, parameters: Parameters = None) -> bool:
         """
         Queue a statement in *own*; return whether so many are queued that `send_gen` is due.
@@ -218,12 +210,17 @@ class Pipe:
 
     def abandon_gen(self) -> Steps:
         """Forget what is queued, and wait for what is on its way whatever becomes of it: the transaction is rolled back."""
-        self.drop()
         self._kept.clear()
+        yield from self.forget_gen()
+        self.drop()
+        self.failed = None
+
+    def forget_gen(self) -> Steps:
+        """Forget what the member in hand queued and was not sent, and wait for the rest: its savepoint is gone back to."""
+        self.own.clear()
         if self.is_sending:
             with suppress(StatementFailed, psycopg.Error):  # a lost connection says so again at once
                 yield from self.sync_gen()
-        self.failed = None
 
     def _send(self) -> None:
         if not self.is_sending:
