@@ -17,58 +17,25 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from packhorse.processor.outcomes import TransactionRefused
-from packhorse.processor.storing.guarding.statements import ENDING, OUTLIVING, Verdict, verdict_on
-from packhorse.processor.storing.pipelining.postgres import Pipe, text_of
+from packhorse.processor.storing.guarding.cursors.postgres import (
+    AsyncGuardedCursor,
+    AsyncGuardedServerCursor,
+    GuardedCursor,
+    GuardedServerCursor,
+    behind_queue,
+)
+from packhorse.processor.storing.guarding.lease import Lease, refuse
+from packhorse.processor.storing.guarding.statements import OUTLIVING
+from packhorse.processor.storing.pipelining.postgres import Pipe
 
 FREE_WAIT = 2.0
 """Longest wait for who still uses a connection after its handler, in seconds."""
-
-OVER = (
-    "the handler has returned and its transaction is over: use a connection of your own in threads and tasks that outlive the "
-    "handler"
-)
-
-
-def refuse(what: str) -> NoReturn:
-    """Refuse to end the transaction."""
-    raise TransactionRefused(f"{what} {ENDING}")
-
-
-class _Lease:
-    """
-    How long one handler may use the connection, and what it did there.
-
-    Attributes:
-        is_over: The handler has returned.
-        savepoints: Names of the savepoints that it has set.
-    """
-
-    __slots__ = ("is_over", "savepoints")
-
-    def __init__(self) -> None:
-        self.is_over = False
-        self.savepoints: set[bytes] = set()
-
-    def check(self) -> None:
-        if self.is_over:
-            raise TransactionRefused(OVER)
-
-    def admit(self, verdict: Verdict) -> None:
-        if verdict.refused:
-            raise TransactionRefused(verdict.refused)
-        self.savepoints |= verdict.sets
-        if foreign := verdict.uses - self.savepoints:
-            name = next(iter(foreign)).decode(errors="replace")
-            raise TransactionRefused(
-                f"savepoint {name} is refused: this handler did not set it, and other messages share the transaction; set it "
-                "first, or use `with ctx.connection.transaction():`"
-            )
 
 
 class _Guarded(psycopg.BaseConnection[Any]):
     """What connections of both kinds do alike."""
 
-    lease: _Lease | None = None
+    lease: Lease | None = None
     """None: it is the lane's own."""
     lock: Any
     pipe: Pipe
@@ -79,7 +46,7 @@ class _Guarded(psycopg.BaseConnection[Any]):
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
         view._notice_handlers, view._notify_handlers = [], []
-        view.lease = _Lease()
+        view.lease = Lease()
         return view
 
     def take_back(self) -> None:
@@ -121,7 +88,7 @@ class _Guarded(psycopg.BaseConnection[Any]):
     def _exec_command(self, *command: Any, **more: Any) -> Generator[Any, Any, Any]:
         """Execute what `transaction()` sends, behind what is queued. Called with the lock held."""
         self.check_lent()
-        yield from _behind_queue(self)
+        yield from behind_queue(self)
         return (yield from super()._exec_command(*command, **more))
 
     def _check_intrans_gen(self, attribute: str) -> Generator[Any, Any, None]:
@@ -146,77 +113,6 @@ class _Guarded(psycopg.BaseConnection[Any]):
     def _tpc_finish_gen(self, *what: Any) -> NoReturn:
         del what
         refuse("tpc_commit() or tpc_rollback()")
-
-
-def _behind_queue(connection: Any) -> Generator[Any, Any, None]:
-    """Wait for what is queued on *connection*; called with its lock held."""
-    if not connection.pipe.is_waiting:
-        return
-    if connection._pipeline is not None:  # noqa: SLF001 psycopg's cursors ask it the same way
-        raise TransactionRefused(
-            "ctx.pipeline inside `with connection.pipeline():` is refused: two queues have no order; use one of them"
-        )
-    yield from connection.pipe.sync_gen()
-
-
-class _GuardedQueries:
-    """What cursors of all kinds do alike: every query comes by here, with the connection's lock held."""
-
-    _conn: Any
-
-    def _start_query(self, query: Any = None) -> Generator[Any, Any, None]:
-        connection = self._conn
-        lease: _Lease | None = connection.lease
-        if lease is not None:
-            lease.check()
-            if query is not None:
-                lease.admit(verdict_on(text_of(query)))
-            if getattr(self, "_withhold", False):
-                raise TransactionRefused(f"a cursor WITH HOLD {OUTLIVING}")
-        yield from _behind_queue(connection)
-        yield from super()._start_query(query)  # type: ignore[misc]  # of the cursor that this is mixed into
-
-    def _start_copy_gen(self, statement: Any, params: Any = None) -> Generator[Any, Any, None]:
-        if self._conn.lease is not None:
-            self._conn.lease.admit(verdict_on(text_of(statement)))
-        yield from super()._start_copy_gen(statement, params)  # type: ignore[misc]  # as above
-
-
-class GuardedCursor(_GuardedQueries, psycopg.Cursor[Any]):
-    """A cursor that refuses to end the transaction that was lent out."""
-
-    def executemany(self, *query: Any, **more: Any) -> None:
-        """Execute as psycopg does, behind what is queued: it begins a pipeline of its own."""
-        self._conn.sync()
-        super().executemany(*query, **more)
-
-
-class _GuardedNamed(_GuardedQueries):
-    """What named cursors of both kinds do alike."""
-
-    def __del__(self, *_: Any) -> None:
-        """Warn of one left open as psycopg does, unless its handler has ended: then the transaction closes it."""
-        connection = getattr(self, "_conn", None)
-        if connection is not None and connection.lease is not None and connection.lease.is_over:
-            return
-        super().__del__()  # type: ignore[misc]  # of the cursor that this is mixed into
-
-
-class GuardedServerCursor(_GuardedNamed, psycopg.ServerCursor[Any]):
-    """A named cursor that refuses to end the transaction, and to outlive it."""
-
-
-class AsyncGuardedCursor(_GuardedQueries, psycopg.AsyncCursor[Any]):
-    """A cursor that refuses to end the transaction that was lent out."""
-
-    async def executemany(self, *query: Any, **more: Any) -> None:
-        """Execute as psycopg does, behind what is queued: it begins a pipeline of its own."""
-        await self._conn.sync()
-        await super().executemany(*query, **more)
-
-
-class AsyncGuardedServerCursor(_GuardedNamed, psycopg.AsyncServerCursor[Any]):
-    """A named cursor that refuses to end the transaction, and to outlive it."""
 
 
 class GuardedConnection(_Guarded, psycopg.Connection[Any]):

@@ -1,0 +1,1 @@
+"""Cursors by which every query of a handler comes."""
