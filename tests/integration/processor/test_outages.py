@@ -70,7 +70,7 @@ def test_a_broker_that_goes_away_is_waited_for(
         direct.until_results(0)
         eventually(lambda: direct.committed() == 1, what="the offset follows")
         private_kafka.proxy.cut()
-        junk = direct.send(payload=b"junk")
+        junk = direct.send(payload=b"junk", key=b"another")
         direct.send(2)
         eventually(lambda: "trouble with the broker" in caplog.text, what="the outage is noticed", timeout=30)
         assert direct.results() == [0]
