@@ -258,6 +258,17 @@ def test_topics_are_judged(name: str, found: Topic | None, verdict: Verdict) -> 
     assert verdicts(judge_topics(["a.b"], groups, there))[f"topic {name}"] is verdict
 
 
+@pytest.mark.case("T-16")
+def test_a_tier_that_would_lose_what_waits_is_found_whatever_its_delay() -> None:
+    """Fails when the doctor looks at the tier of no delay alone."""
+    groups = [("g", "a.b", 4)]
+    names = topics_of([], groups, ["a.b.g.retry.5s", "a.b.h.retry.5s", "a.b.g.retry.soon"])
+    assert names == {"a.b", "a.b.g.retry.0s", "a.b.g.retry.5s", "a.b.g.quarantine"}
+    short = topic("a.b.g.retry.5s", settings={**KEPT, "retention.ms": "604800000"})
+    there = {**{each: topic(each) for each in names}, "a.b.g.retry.5s": short}
+    assert verdicts(judge_topics([], groups, there))["topic a.b.g.retry.5s"] is Verdict.FAILED
+
+
 def test_no_known_topic_is_said_so() -> None:
     assert verdicts(judge_topics([], [], {})) == {"topics": Verdict.SKIPPED}
 

@@ -142,7 +142,7 @@ class _Doctor:
             return [skipped("topics", "needs a database and a broker")]
         try:
             sources, groups = database.topics()
-            topics = broker.topics(topics_of(sources, groups))
+            topics = broker.topics(topics_of(sources, groups, broker.names()))
         except (InfrastructureError, NotReady) as error:
             return [
                 skipped(

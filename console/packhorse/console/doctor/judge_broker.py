@@ -1,10 +1,11 @@
 """Judge the broker and the topics. Pure: no I/O, no clock."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from packhorse.console.doctor.findings import Finding, failed, ok, skipped, warning
 from packhorse.core.naming import quarantine_topic, retry_topic
+from packhorse.processor.tiers.ladder import AT_ONCE, in_order, tiers_there
 
 OLD_SETTING = "zookeeper.connect"
 """Every broker before Kafka 4.0 knows this setting, and none since: the protocol does not tell the version."""
@@ -63,14 +64,19 @@ def judge_broker(broker: Broker) -> Iterator[Finding]:
         )
 
 
-def topics_of(sources: list[str], groups: list[tuple[str, str, int]]) -> set[str]:
-    """Return the names of all topics that `judge_topics` looks at."""
-    companions = {
-        name
-        for group, source, _ in groups
-        for name in (retry_topic(source, group, "0s"), quarantine_topic(source, group))
-    }
-    return {*sources, *(source for _, source, _ in groups), *companions}
+def topics_of(
+    sources: list[str], groups: list[tuple[str, str, int]], existing: Iterable[str] = ()
+) -> set[str]:
+    """Return the names of all topics that `judge_topics` looks at, the tiers among *existing* topics included."""
+    there = set(existing)
+    own = {name for group, source, _ in groups for name in _companions(source, group, there)}
+    return {*sources, *(source for _, source, _ in groups), *own}
+
+
+def _companions(source: str, group: str, existing: Iterable[str]) -> list[str]:
+    """Return the topics of a group that must be there, and the further tiers that are."""
+    tiers = in_order({AT_ONCE, *tiers_there(source, group, existing)})
+    return [*(retry_topic(source, group, tier) for tier in tiers), quarantine_topic(source, group)]
 
 
 def judge_topics(
@@ -93,7 +99,7 @@ def judge_topics(
     for group, source, _ in sorted(set(groups)):
         found = topics.get(source)
         if found is not None:
-            for name in (retry_topic(source, group, "0s"), quarantine_topic(source, group)):
+            for name in _companions(source, group, topics):
                 yield _companion(name, topics.get(name), found)
 
 

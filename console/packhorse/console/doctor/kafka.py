@@ -51,6 +51,18 @@ class BrokerCheck:
             cluster=str(cluster.cluster_id), nodes=len(cluster.nodes), settings=next(iter(settings.values()))
         )
 
+    def names(self) -> frozenset[str]:
+        """
+        Return the names of all topics.
+
+        Raises:
+            BrokerUnavailable: The broker does not answer in time, or refuses us.
+        """
+        try:
+            return frozenset(AdminClient(self._config).list_topics(timeout=self._timeout).topics)
+        except (KafkaException, TimeoutError, ValueError) as error:
+            raise self._away(error) from error
+
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """
         Return the topics of *names* that exist, by name.
