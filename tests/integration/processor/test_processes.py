@@ -53,14 +53,18 @@ def alive(pid: int) -> bool:
 
 
 def shared(ground: Ground) -> bool:
-    """Return whether two processes live and each has one partition of the source."""
+    """Return whether two processes live, each has partitions, and together they have all, each once."""
     rows = ground.rows("SELECT pid, status FROM packhorse.processor_member WHERE group_id = %s", GROUP)
     owned = [
-        {one["partition"] for one in status.get("partitions", []) if one["topic"] == ground.topic}
+        {(one["topic"], one["partition"]) for one in status["partitions"]}
         for pid, status in rows
         if alive(pid)
     ]
-    return all(owned) and sorted(owned, key=min) == [{0}, {1}]
+    together = set().union(*owned)
+    assert len(owned) == 2, rows
+    assert all(owned), rows
+    assert {(ground.topic, 0), (ground.topic, 1)} <= together, rows
+    return sum(map(len, owned)) == len(together)
 
 
 @pytest.mark.case("X-04")
