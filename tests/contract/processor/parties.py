@@ -21,7 +21,9 @@ from packhorse.processor.running.work import (
     Claim,
     ClaimKey,
     CommitTransaction,
+    CountDeliveries,
     Decode,
+    DecodeAll,
     InboxRow,
     Known,
     LeaveKey,
@@ -31,13 +33,15 @@ from packhorse.processor.running.work import (
     Request,
     Result,
     RollBack,
+    RollBackToSavepoint,
     RunHandler,
+    Savepoint,
     SendKept,
     Write,
 )
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
-from packhorse.processor.storing.store import Place, Steps, Store
+from packhorse.processor.storing.store import Place, Quarantined, Steps, Store
 
 T = TypeVar("T")
 
@@ -197,6 +201,14 @@ def parties(url: str, count: int, **more: Any) -> Iterator[list[Party]]:
             party.close()
 
 
+_COMMANDS = {
+    CommitTransaction: b"COMMIT",
+    RollBack: b"ROLLBACK",
+    Savepoint: b"SAVEPOINT member",
+    RollBackToSavepoint: b"ROLLBACK TO SAVEPOINT member",
+}
+
+
 @dataclass(slots=True)
 class Answers:
     """
@@ -225,12 +237,12 @@ class Answers:
                 return self.ran(member.delivery)
             case Write(results, claim):
                 return party.write(*results, claim=claim, stream=self.stream)
-            case CommitTransaction():
-                party.commit()
-            case RollBack():
-                party.roll_back()
+            case CommitTransaction() | RollBack() | Savepoint() | RollBackToSavepoint():
+                postgres.command(party.connection, _COMMANDS[type(request)])
             case Decode():
                 return object()
+            case DecodeAll(payloads):
+                return [object() for _ in payloads]
             case SendKept(ids):
                 self.send(ids)
             case _:
@@ -238,7 +250,10 @@ class Answers:
         return None
 
     def send(self, ids: Sequence[UUID]) -> None:
-        uncopied = self.party.run(STORE.uncopied(TOPIC, ids))
+        self.produce(self.party.run(STORE.uncopied(TOPIC, ids)))
+
+    def produce(self, uncopied: Sequence[Quarantined]) -> None:
+        """Send copies and record where they stand."""
         self.topic.extend(copy_of(message, GROUP) for message in uncopied)
         places = [
             Place(message.id, message.partition, len(self.topic), message.attempt, message.tier)
@@ -251,6 +266,8 @@ def steps_of(request: Request) -> Steps[object]:
     match request:
         case LookUp(ids, keys):
             return STORE.look_up(STREAM, 0, ids, keys)
+        case CountDeliveries(ids):
+            return STORE.count_deliveries(STREAM, ids)
         case ClaimKey(key, held):
             return STORE.claim(TOPIC, key, "test", held)
         case ReleaseKeys(keys, held):
