@@ -9,6 +9,7 @@ What fails prints the seed, the schedule and the stories of the keys; the logs o
 """
 
 import argparse
+import pickle
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -61,6 +62,7 @@ def _tell(result: Result, folder: Path) -> None:
         f"{result.starts} starts; {numbers}",
         flush=True,
     )
+    (folder / "history").write_bytes(pickle.dumps(result.history))
     if result.wrong:
         (folder / "verdict").write_text("\n\n".join([result.told(), *result.wrong]))
         print(f"{result.told()}\n(all in {folder}/verdict)", flush=True)
@@ -73,7 +75,7 @@ def _plan(options: argparse.Namespace, seed: int) -> Plan:
         seconds, make = SHORT_SECONDS, short_schedule
     return Plan(
         seed=seed, schedule=make(seed, seconds, options.members), seconds=seconds, rate=options.rate, members=options.members,
-        kind=options.kind, protocol=options.protocol, parks=options.parks == "park", settle=options.settle,
+        kind=options.kind, protocol=options.protocol, parks=options.parks == "park", settle=options.settle, keys=options.keys, trouble=options.trouble,
     )  # fmt: skip
 
 
@@ -84,7 +86,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=0.0)
-    parser.add_argument("--rate", type=float, default=200.0)
+    parser.add_argument("--rate", type=float, default=150.0)
+    parser.add_argument("--keys", type=int, default=1_000)
+    parser.add_argument("--trouble", type=float, default=1.0)
     parser.add_argument("--members", type=int, default=4)
     parser.add_argument("--kind", choices=KINDS, default="def")
     parser.add_argument("--protocol", choices=("consumer", "classic"), default="consumer")

@@ -72,9 +72,11 @@ class Injector:
         for number, fault in enumerate(schedule):
             self._until(fault.at, undos)
             self._say(str(fault))
+            before = self._now()
             undo = self._do(fault)
+            self._began += self._now() - before  # what takes its time must not bunch what comes after it
             if undo is not None:
-                heapq.heappush(undos, (self._now() + fault.seconds, number, undo))
+                heapq.heappush(undos, (before + fault.seconds, number, undo))
         self._until(seconds, undos)
         while undos:
             heapq.heappop(undos)[2]()

@@ -53,6 +53,7 @@ class Plan:
     Attributes:
         seconds: How long the traffic and the faults last.
         rate: Messages a second.
+        trouble: How many times the usual share of messages fails or is slow.
         kind: What the handlers are, one of `app.KINDS`.
         protocol: "consumer" or "classic".
         parks: What the product promises of keys behind quarantine.
@@ -68,7 +69,7 @@ class Plan:
     partitions: int = 4
     kind: str = "def"
     protocol: str = "consumer"
-    failing: bool = True
+    trouble: float = 1.0
     parks: bool = True
     settle: float = 60.0
 
@@ -162,7 +163,7 @@ class _Running:
     def __init__(self, plan: Plan, ground: Ground, crew: Crew, sampler: Sampler, injector: Injector) -> None:
         self.plan, self.ground, self.crew = plan, ground, crew
         self.sampler, self.injector = sampler, injector
-        self.writer = Writer(ground, plan.seed, rate=plan.rate, keys=plan.keys, failing=plan.failing)
+        self.writer = Writer(ground, plan.seed, rate=plan.rate, keys=plan.keys, trouble=plan.trouble)
         self.operator = Operator(ground.database, plan.seed, ground.topic)
 
     def carried_out(self, reader: Reader, folder: Path) -> Result:

@@ -24,7 +24,7 @@ def test_no_effect_is_lost_or_repeated_or_overtaken_whatever_is_killed_frozen_or
     """The seed and the schedule are printed when it fails; CHAOS_SEED asks for another than the first."""
     seed = int(os.environ.get("CHAOS_SEED", "1"))
     plan = Plan(
-        seed=seed, schedule=short_schedule(seed, SECONDS, MEMBERS), seconds=SECONDS, members=MEMBERS, rate=200
+        seed=seed, schedule=short_schedule(seed, SECONDS, MEMBERS), seconds=SECONDS, members=MEMBERS, rate=150
     )
     result = run(
         plan, broker=private_kafka, database=private_database, registry_url=stack.registry_url, namespace=topic_prefix,

@@ -73,11 +73,11 @@ class Beside:
 class Writer(Beside):
     """Produce keyed messages at *rate* a second, around every proxy; some are meant to fail."""
 
-    def __init__(self, ground: Ground, seed: int, *, rate: float, keys: int, failing: bool) -> None:
+    def __init__(self, ground: Ground, seed: int, *, rate: float, keys: int, trouble: float) -> None:
         super().__init__("writer", 0.02)
         self._ground, self._rate, self._keys = ground, rate, keys
         self._chance = Random(seed)
-        self._failing = failing
+        self._shares = [(deed, share * trouble) for deed, share in SHARES]
         self._producer = Producer(
             {"bootstrap.servers": ground.kafka, "linger.ms": 5, "enable.idempotence": True, "acks": "all"}
         )
@@ -103,7 +103,7 @@ class Writer(Beside):
     def _one(self, n: int) -> None:
         chance = self._chance
         draw, deed = chance.random(), WELL
-        for name, share in SHARES if self._failing else SHARES[2:]:
+        for name, share in self._shares:
             if draw < share:
                 deed = name
                 break
