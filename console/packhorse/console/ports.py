@@ -41,6 +41,12 @@ class Tables(Protocol):
             OwnershipLost: A row is no longer as *order* says; names who acted and when.
         """
 
+    def discard(self, order: Order, *, actor: str, why: str) -> datetime:
+        """Give the message up and record the act in one transaction; return when. Promises and raises what `redrive` does."""
+
+    def followers(self, message: QuarantinedMessage) -> int:
+        """Return how many messages wait behind *message*."""
+
 
 class Topics(Protocol):
     """Look into topics; commits nothing, joins no group."""

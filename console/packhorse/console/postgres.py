@@ -117,7 +117,8 @@ class PostgresTables:
         Order the redrive and record the act; return when.
 
         The inbox row is claimed first (as processors lock them), then the quarantined message, then the audit row is written;
-        the commit makes all three true at once, and a crash before it leaves none of them.
+        then, where order binds the message and its key is not parked, the key is parked with it as the head; the commit makes
+        all of it true at once, and a crash before it leaves none of it.
 
         Raises:
             OwnershipLost: A row is no longer as *order* says.
@@ -133,12 +134,44 @@ class PostgresTables:
             "why": why,
             "detail": Jsonb(detail),
         }
+        return self._act(order, values, (sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE), last=sql.PARK_KEY)
+
+    def discard(self, order: Order, *, actor: str, why: str) -> datetime:
+        """
+        Give the message up and record the act; return when.
+
+        The order of effects and what a crash leaves are those of `redrive`. What waits behind it goes on at a running
+        processor's next look.
+
+        Raises:
+            OwnershipLost: A row is no longer as *order* says.
+        """
+        values = {
+            **_names(order),
+            "attempt": order.attempt,
+            "redrives": order.redrives,
+            "quarantined_at": order.quarantined_at,
+            "actor": actor,
+            "act": "discard",
+            "why": why,
+            "detail": Jsonb({"attempt": order.attempt}),
+        }
+        return self._act(order, values, (sql.END_DISCARDED, sql.CLAIM_DISCARD), last=sql.WAKE_KEY)
+
+    def followers(self, message: QuarantinedMessage) -> int:
+        """Return how many messages wait behind *message*, because it is the head of its parked key."""
+        with self._reading() as cursor:
+            return int(self._all(cursor, sql.FOLLOWERS_OF, _names(message))[0]["waiting"])
+
+    def _act(self, order: Order, values: dict[str, Any], claims: tuple[str, ...], *, last: str) -> datetime:
+        """Claim the rows, write the act, and touch the key last, as processors do: nobody waits for another in a ring."""
         with self._translated(), self._connection.transaction(), self._cursor() as cursor:
             cursor.execute(_LIMITS, self._limits())
-            for claim in (sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE):
+            for claim in claims:
                 if not self._all(cursor, claim, values):
                     raise OwnershipLost(self._who_acted(cursor, order))
             at: datetime = self._all(cursor, sql.WRITE_ACT, values)[0]["at"]
+            self._all(cursor, last, values)
         return at
 
     def _who_acted(self, cursor: psycopg.Cursor[Any], order: Order) -> str:

@@ -1,4 +1,4 @@
-"""`packhorse quarantine`: list, show and redrive messages that wait for a person."""
+"""`packhorse quarantine`: list, show, redrive and discard messages that wait for a person."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="List, show and redrive messages that wait for a person.",
+    help="List, show, redrive and discard messages that wait for a person.",
 )
 
 
@@ -168,6 +168,45 @@ def redrive(
         as_json=as_json,
     )
     raise typer.Exit(run_redrive(request, _settings(database_url, database_schema)))
+
+
+@app.command()
+def discard(
+    message_id: MessageId,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
+    group: Group = None,
+    topic: Topic = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
+    ] = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+) -> None:
+    """
+    Give up one quarantined message, on the record: preview, confirm, then exactly that, once.
+
+    What waits behind it in its key goes on. A running processor of the group carries that out; no broker is needed here.
+
+    [bold]Example[/]
+      packhorse quarantine discard 019b76da-a800-7000-8000-000000000000 --why "a duplicate of order 17"
+    """
+    from packhorse.console.redrive_shell import Request, run_discard
+    from packhorse.core.users import system_user
+
+    request = Request(
+        message_id=message_id,
+        why=why,
+        group=group,
+        topic=topic,
+        yes=yes,
+        wait=0,
+        user=system_user(),
+        claimed=actor,
+        as_json=as_json,
+    )
+    raise typer.Exit(run_discard(request, _settings(database_url, database_schema)))
 
 
 def _settings(url: str | None, schema: str | None, registry: str | None = None) -> "ConsoleSettings":

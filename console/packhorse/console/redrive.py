@@ -1,4 +1,4 @@
-"""Decide about a redrive: what it would do, and which message is meant. Pure: no I/O, no clock."""
+"""Decide about a redrive or a discard: what it would do, and which message is meant. Pure: no I/O, no clock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from uuid import UUID
 from packhorse.console.facts import Act, InboxRow, Outcome, QuarantinedMessage, State
 from packhorse.core.errors import OwnershipLost, UsageError
 from packhorse.core.naming import retry_topic
+
+REDRIVE, DISCARD = "redrive", "discard"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +32,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a redrive would do, line by line, and what speaks against it."""
+    """What a redrive or a discard would do, line by line, and what speaks against it."""
 
+    act: str
     order: Order
     message: QuarantinedMessage
     steps: tuple[str, ...]
@@ -62,9 +65,16 @@ def chosen(
     )
 
 
-def previewed(message: QuarantinedMessage, inbox: InboxRow | None, last: Act | None) -> Preview:
+def previewed(
+    message: QuarantinedMessage,
+    inbox: InboxRow | None,
+    last: Act | None,
+    *,
+    act: str = REDRIVE,
+    followers: int = 0,
+) -> Preview:
     """
-    Return what a redrive of *message* would do.
+    Return what a redrive or a discard of *message* would do, behind which *followers* messages wait.
 
     Raises:
         OwnershipLost: Somebody has acted already; names who and when.
@@ -86,7 +96,9 @@ def previewed(message: QuarantinedMessage, inbox: InboxRow | None, last: Act | N
         redrives=message.redrives,
         quarantined_at=message.quarantined_at,
     )
-    return Preview(order=order, message=message, steps=_steps(order), warnings=_warnings(message))
+    steps = _steps(order) if act == REDRIVE else _discards(followers)
+    warnings = _warnings(message, followers) if act == REDRIVE else _warnings_of_discard()
+    return Preview(act=act, order=order, message=message, steps=steps, warnings=warnings)
 
 
 def acted_already(message_id: UUID, group: str, state: State | None, last: Act | None) -> str:
@@ -102,13 +114,30 @@ def _steps(order: Order) -> tuple[str, ...]:
         f"in one transaction: the message is marked redriven, attempt {order.attempt + 1} is ordered, the act is recorded",
         f"a running processor of group {order.group} then sends the original bytes to {carrier}",
         f"the handler runs once more; if that fails too, the message is in quarantine again (redrive {order.redrives + 1})",
+        "what waits behind it in its key runs after it has ended well",
     )
 
 
-def _warnings(message: QuarantinedMessage) -> tuple[str, ...]:
+def _discards(followers: int) -> tuple[str, ...]:
+    behind = (
+        f"the {followers} messages that wait behind it run, in order"
+        if followers
+        else "nothing waits behind it"
+    )
+    return (
+        "in one transaction: the message is given up, its outcome is discarded, the act is recorded; its bytes stay for a while",
+        f"{behind}; its handler is not run",
+    )
+
+
+def _warnings_of_discard() -> tuple[str, ...]:
+    return ("its effect never comes about in this group; see that nobody needs it",)
+
+
+def _warnings(message: QuarantinedMessage, followers: int) -> tuple[str, ...]:
     found = []
-    if message.key is not None:
-        found.append("order: later messages of its key have gone on; this one takes effect after them")
+    if message.key is not None and not followers:
+        found.append("order: later messages of its key may have gone on; this one takes effect after them")
     if message.reason in {"undecodable", "unknown-schema", "unknown-type", "no-tombstone-handler"}:
         found.append(
             f"cause: {message.reason} lies in the bytes or in what is deployed; the bytes stay the same"

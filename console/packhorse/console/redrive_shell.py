@@ -10,7 +10,7 @@ import typer
 from packhorse.console.compose import service_of
 from packhorse.console.facts import Outcome
 from packhorse.console.output import at, tell, tell_json, terminal
-from packhorse.console.redrive import Order
+from packhorse.console.redrive import DISCARD, Order
 from packhorse.console.render import preview_json, preview_sheet, redrive_line
 from packhorse.console.service import OperatorService
 from packhorse.console.settings import ConsoleSettings
@@ -76,6 +76,33 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
     elif not request.wait:
         tell(f"packhorse status {request.message_id} tells how it went")
     return _code(last, waited=request.wait > 0)
+
+
+def run_discard(request: Request, settings: ConsoleSettings) -> int:
+    """
+    Give up the message that *request* names and return the exit code; nothing is waited for.
+
+    Raises:
+        UsageError, OwnershipLost: As `run_redrive`.
+    """
+    if request.as_json and not request.yes:
+        raise UsageError("--json asks nothing back; add --yes to discard without a confirmation")
+    checked_why(request.why)
+    with service_of(settings) as service:
+        preview = service.preview(request.message_id, group=request.group, topic=request.topic, act=DISCARD)
+        actor = service.actor(request.user, request.claimed)
+        if not request.as_json:
+            terminal().print(preview_sheet(preview, show_key=False))
+            tell("")
+            tell(f"on the record as {actor.text}: {request.why.strip()}")
+        if not request.yes:
+            typer.confirm("discard it?", abort=True)
+        at_ = service.discard(preview.order, actor=actor, why=request.why)
+    if request.as_json:
+        tell_json({"discarded_at": at_, "actor": actor.text} | preview_json(preview))
+    else:
+        tell(f"discarded at {at(at_)}; what waits behind it goes on when a processor of the group runs")
+    return OK
 
 
 def follow(

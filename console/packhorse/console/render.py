@@ -168,12 +168,12 @@ def shown_json(shown: Shown, *, show_key: bool) -> dict[str, Any]:
 
 
 def preview_sheet(preview: Preview, *, show_key: bool) -> RenderableType:
-    """Return what a redrive would do for people."""
+    """Return what a redrive or a discard would do for people."""
     steps = [Text(f"  {n}. {plain(step)}") for n, step in enumerate(preview.steps, 1)]
     warnings = [said(f"  ! {warning}", "yellow") for warning in preview.warnings]
     return Group(
         sheet(_message_pairs(preview.message, show_key=show_key)),
-        Text("\nredrive does this", style="bold"),
+        Text(f"\n{preview.act} does this", style="bold"),
         *steps,
         *warnings,
     )

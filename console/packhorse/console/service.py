@@ -7,7 +7,7 @@ from uuid import UUID
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
 from packhorse.console.pages import Filter, Page, Position, checked_limit
 from packhorse.console.ports import Payloads, Tables, Topics
-from packhorse.console.redrive import Order, Preview, chosen, previewed
+from packhorse.console.redrive import REDRIVE, Order, Preview, chosen, previewed
 from packhorse.console.status import (
     NOT_ASKED,
     NOT_NEEDED,
@@ -104,9 +104,11 @@ class OperatorService:
             payload_said=said,
         )
 
-    def preview(self, message_id: UUID, *, group: str | None, topic: str | None) -> Preview:
+    def preview(
+        self, message_id: UUID, *, group: str | None, topic: str | None, act: str = REDRIVE
+    ) -> Preview:
         """
-        Return what a redrive would do; changes nothing.
+        Return what a redrive, or another *act*, would do; changes nothing.
 
         Raises:
             UsageError: None or several messages match; names them.
@@ -115,7 +117,13 @@ class OperatorService:
         facts = self._tables.facts(message_id)
         message = chosen(facts.quarantined, message_id=message_id, group=group, topic=topic)
         acts = [act for act in facts.acts if _same(act, message)]
-        return previewed(message, _inbox_of(facts, message), acts[-1] if acts else None)
+        return previewed(
+            message,
+            _inbox_of(facts, message),
+            acts[-1] if acts else None,
+            act=act,
+            followers=self._tables.followers(message),
+        )
 
     def redrive(self, order: Order, *, actor: Actor, why: str) -> datetime:
         """
@@ -126,6 +134,10 @@ class OperatorService:
             OwnershipLost: The message has moved since the preview; names who acted and when.
         """
         return self._tables.redrive(order, actor=actor.text, why=checked_why(why))
+
+    def discard(self, order: Order, *, actor: Actor, why: str) -> datetime:
+        """Give up exactly the message that was previewed; return when it was recorded. Raises what `redrive` does."""
+        return self._tables.discard(order, actor=actor.text, why=checked_why(why))
 
     def progress(self, order: Order) -> GroupStatus:
         """Return how the group of *order* stands with the message now."""

@@ -109,6 +109,50 @@ RETURNING i.attempt
 """
 """Order the next attempt, due now by the database's clock."""
 
+PARK_KEY = """
+INSERT INTO {schema}.parked_key (group_id, topic, key_hash, key, partition, head_id, token)
+SELECT q.group_id, q.topic, q.key_hash, q.key, q.partition, q.message_id,
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+FROM {schema}.quarantined_message AS q
+WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s AND q.key_hash IS NOT NULL
+ON CONFLICT DO NOTHING
+RETURNING key_hash
+"""
+"""Park the key of a message that is redriven, with it as the head, unless it is parked; where order binds it."""
+
+CLAIM_DISCARD = """
+UPDATE {schema}.quarantined_message AS q
+SET state = 'discarded'
+WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
+  AND q.state = 'quarantined' AND q.redrives = %(redrives)s AND q.quarantined_at = %(quarantined_at)s
+RETURNING q.redrives
+"""
+"""Give the message up, only as it was previewed; its bytes stay."""
+
+END_DISCARDED = """
+UPDATE {schema}.inbox AS i
+SET outcome = 'discarded', changed_at = clock_timestamp()
+WHERE i.group_id = %(group)s AND i.topic = %(topic)s AND i.message_id = %(id)s
+  AND i.outcome = 'quarantine' AND i.attempt = %(attempt)s
+RETURNING i.attempt
+"""
+"""Let the message's outcome be that it was given up."""
+
+WAKE_KEY = """
+UPDATE {schema}.parked_key AS k SET wake_at = clock_timestamp()
+WHERE k.group_id = %(group)s AND k.topic = %(topic)s AND k.head_id = %(id)s
+RETURNING k.key_hash
+"""
+"""Have the key that waits for the message woken, at a processor's next look."""
+
+FOLLOWERS_OF = """
+SELECT count(*) AS waiting
+FROM {schema}.parked_key AS k
+JOIN {schema}.parked_message AS m ON m.group_id = k.group_id AND m.topic = k.topic AND m.key_hash = k.key_hash
+WHERE k.group_id = %(group)s AND k.topic = %(topic)s AND k.head_id = %(id)s
+"""
+"""How many messages wait behind it."""
+
 WRITE_ACT = """
 INSERT INTO {schema}.audit (actor, act, group_id, topic, message_id, detail, why)
 VALUES (%(actor)s, %(act)s, %(group)s, %(topic)s, %(id)s, %(detail)s, %(why)s)

@@ -4,7 +4,7 @@ import pytest
 from tests.support.console_facts import ID, act, inbox_row, quarantined
 
 from packhorse.console.facts import Outcome, State
-from packhorse.console.redrive import chosen, previewed
+from packhorse.console.redrive import DISCARD, chosen, previewed
 from packhorse.core.acts import MAX_WHY, Actor, checked_why
 from packhorse.core.errors import OwnershipLost, SettingsError, UsageError
 
@@ -38,7 +38,7 @@ def test_a_preview_orders_the_next_attempt_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("given", "warning"),
     [
-        ({}, "later messages of its key have gone on"),
+        ({}, "later messages of its key may have gone on"),
         ({"reason": "undecodable"}, "the bytes stay the same"),
         ({"redrives": 2}, "redriven 2 times"),
     ],
@@ -78,3 +78,16 @@ def test_a_claimed_actor_is_recorded_as_claimed() -> None:
     assert Actor(user="ci", role="ops", claimed="ann").text == "ann (claimed by ci, role ops)"
     with pytest.raises(SettingsError, match="--actor"):
         Actor(user="ci", role="ops", claimed=" ")
+
+
+def test_a_discard_says_what_goes_on_behind_it() -> None:
+    """Fails when what a person lets go with it is not told beforehand."""
+    preview = previewed(quarantined(), inbox_row(outcome=Outcome.QUARANTINE), None, act=DISCARD, followers=7)
+    assert preview.act == "discard"
+    assert any("the 7 messages that wait behind it run" in step for step in preview.steps)
+    assert any("never comes about" in line for line in preview.warnings)
+
+
+def test_a_redrive_of_a_head_has_nothing_to_say_against_its_order() -> None:
+    preview = previewed(quarantined(), inbox_row(outcome=Outcome.QUARANTINE), None, followers=7)
+    assert preview.warnings == ()
