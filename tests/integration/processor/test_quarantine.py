@@ -1,12 +1,15 @@
 """What can't be handled: quarantined at once, byte for byte, and redriven; the next message is served."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.support.processing import GROUP, Ground, headers_of, names_of, note, noting
 from tests.support.wait import eventually
 
-from packhorse.processor import Context, Processor, Retry
+from packhorse.console.redrive_shell import Request, run_discard, run_redrive
+from packhorse.console.settings import ConsoleSettings
+from packhorse.processor import Context, Processor, Quarantine, Retry
 
 COPIED = [
     "attempt",
@@ -41,10 +44,10 @@ def test_junk_is_quarantined_at_once_and_the_next_message_is_served(
     ground.make_topics(app)
     cut = ground.payload(7, "text")[:-2]
     junk = ground.send(payload=cut if payload == "cut" else payload)
-    ground.send(1)
+    ground.send(1, key=b"another")
     with ground.processing(app):
         ground.until_results(1)
-    assert ground.outcome(junk) == ("quarantine", 0, "undecodable", 1)
+    assert ground.until_outcome(junk, "quarantine") == ("quarantine", 0, "undecodable", 1)
     assert about in ground.rows("SELECT error FROM packhorse.quarantined_message")[0][0]
     assert ground.rows("SELECT * FROM packhorse.failed_attempt") == []
 
@@ -112,15 +115,106 @@ def test_a_redriven_message_comes_back_as_it_was_and_can_succeed(ground: Ground)
 
 
 def redrive(ground: Ground, sent: Any) -> None:
-    """Do what `packhorse quarantine redrive` does in the database."""
-    ground.rows(
-        "WITH q AS (UPDATE packhorse.quarantined_message SET state = 'redriven', redrive_sent_at = NULL, "
-        "redrives = redrives + 1 WHERE message_id = %s AND state = 'quarantined' RETURNING 1) "
-        "UPDATE packhorse.inbox SET outcome = 'retry', attempt = attempt + 1, due_at = clock_timestamp() "
-        "WHERE message_id = %s AND outcome = 'quarantine' AND EXISTS (SELECT 1 FROM q) RETURNING attempt",
-        sent,
-        sent,
+    """Do what `packhorse quarantine redrive` does."""
+    assert run_redrive(_request(sent), _console(ground)) == 0
+
+
+def discard(ground: Ground, sent: Any) -> None:
+    """Do what `packhorse quarantine discard` does."""
+    assert run_discard(_request(sent), _console(ground)) == 0
+
+
+def _request(sent: Any) -> Request:
+    return Request(
+        message_id=sent,
+        why="a test",
+        group=GROUP,
+        topic=None,
+        yes=True,
+        wait=0,
+        user="tester",
+        claimed=None,
+        as_json=True,
     )
+
+
+def _console(ground: Ground) -> ConsoleSettings:
+    return ConsoleSettings.load({}, environ=ground.environ)
+
+
+@pytest.mark.case("T-02")
+@pytest.mark.case("T-03")
+@pytest.mark.parametrize("act", [redrive, discard])
+def test_what_waits_behind_a_quarantined_head_goes_on_in_order_when_a_person_has_acted(
+    ground: Ground, act: Callable[[Ground, Any], None]
+) -> None:
+    """Fails when the key is not woken, or what waited is overtaken by what comes just then."""
+    broken = [True]
+    app = Processor(GROUP)
+
+    @app.handler(ground.message)
+    def handle(message: Any, ctx: Context) -> None:
+        if message.n == 0 and broken[0]:
+            raise Quarantine("not-now")
+        note(message, ctx)
+
+    ground.make_topics(app)
+    head = ground.send(0)
+    behind = [ground.send(n) for n in (1, 2, 3)]
+    with ground.processing(app):
+        for one in behind:
+            ground.until_outcome(one, "parked")
+        assert ground.results() == []
+        broken[0] = False
+        act(ground, head)
+        ground.send(4)
+        first = [0] if act is redrive else []
+        ground.until_results(*first, 1, 2, 3, 4)
+        eventually(lambda: not ground.rows("SELECT FROM packhorse.parked_key"), what="the key is let go")
+    assert ground.outcome(head)[0] == ("done" if act is redrive else "discarded")  # type: ignore[index]
+    assert ground.rows("SELECT FROM packhorse.parked_message") == []
+
+
+@pytest.mark.case("T-03")
+def test_a_redrive_parks_its_key_first_where_later_messages_had_gone_on(ground: Ground) -> None:
+    """Fails when what comes during the redrive takes effect before it."""
+    broken = [True]
+    app = Processor(GROUP)
+
+    @app.handler(ground.message, after_quarantine="continue")
+    def handle(message: Any, ctx: Context) -> None:
+        if message.n == 0 and broken[0]:
+            raise Quarantine("not-now")
+        note(message, ctx)
+
+    ground.make_topics(app)
+    head = ground.send(0)
+    ground.send(1)
+    with ground.processing(app):
+        ground.until_results(1)
+        ground.until_outcome(head, "quarantine")
+    redrive(ground, head)
+    broken[0] = False
+    ground.send(2)
+    with ground.processing(app):
+        ground.until_results(1, 0, 2)
+
+
+def test_an_id_that_is_used_for_two_payloads_loses_neither(ground: Ground) -> None:
+    """The second is quarantined under an id by its place. Fails when it is taken for a duplicate of the first."""
+    app = noting(ground.namespace)
+    ground.make_topics(app)
+    used = ground.send(1)
+    ground.send(2, key=b"another", message_id=used)
+    with ground.processing(app):
+        row = eventually(
+            lambda: ground.rows("SELECT message_id, reason, payload FROM packhorse.quarantined_message"),
+            what="the second is in quarantine",
+        )
+    assert ground.results() == [1]
+    assert ground.outcome(used) is not None
+    assert row[0][0] != used
+    assert row[0][1:] == ("id-reused", ground.payload(2))
 
 
 @pytest.mark.case("S-07")
@@ -129,8 +223,8 @@ def test_an_unknown_type_is_quarantined_with_its_name(ground: Ground) -> None:
     app = noting(ground.namespace)
     ground.make_topics(app)
     unknown = ground.send(headers={"type": b"tests.Other"})
-    nameless = ground.send(headers={"type": b"-"})
-    ground.send(1)
+    nameless = ground.send(headers={"type": b"-"}, key=b"third")
+    ground.send(1, key=b"another")
     with ground.processing(app):
         ground.until_results(1)
     assert ground.outcome(unknown) == ("quarantine", 0, "unknown-type", 1)
@@ -144,7 +238,7 @@ def test_an_unknown_type_is_skipped_where_the_settings_say_so(ground: Ground) ->
     app = noting(ground.namespace)
     ground.make_topics(app)
     unknown = ground.send(headers={"type": b"tests.Other"})
-    ground.send(1)
+    ground.send(1, key=b"another")
     with ground.processing(app, unknown_types="skip"):
         ground.until_results(1)
     assert ground.outcome(unknown) == ("skipped", 0, "unknown-type", 1)
@@ -155,7 +249,7 @@ def test_an_id_that_the_registry_does_not_know_stops_that_message_alone(ground: 
     app = noting(ground.namespace)
     ground.make_topics(app)
     unknown = ground.send(payload=b"\x00\x7f\xff\xff\xf0rest")
-    ground.send(1)
+    ground.send(1, key=b"another")
     with ground.processing(app):
         ground.until_results(1)
     assert ground.outcome(unknown) == ("quarantine", 0, "unknown-schema", 1)
