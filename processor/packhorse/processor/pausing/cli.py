@@ -11,7 +11,6 @@ from packhorse.schemas.flags import Broker, Json, Schema, Url
 if TYPE_CHECKING:
     from packhorse.processor.pausing.acting import Pausing
     from packhorse.processor.pausing.pauses import Scope
-    from packhorse.processor.settings import StatusSettings
 
 Group = Annotated[str, typer.Option("--group", help="The consumer group.")]
 Topic = Annotated[
@@ -52,10 +51,12 @@ def pause(
     """
     from packhorse.processor.clients import admin_properties
     from packhorse.processor.kafka.admin import BrokerQuestions
+    from packhorse.processor.settings import StatusSettings
 
     scope = _scope(topic, partition, key, None)
-    with _pausing(group, database_url, database_schema, kafka_bootstrap_servers) as (pausing, settings):
-        broker = BrokerQuestions(admin_properties(settings)) if scope.is_key else None
+    systems = {"database_url": database_url, "kafka_bootstrap_servers": kafka_bootstrap_servers}
+    broker = BrokerQuestions(admin_properties(StatusSettings.load(systems))) if scope.is_key else None
+    with _pausing(group, database_url, database_schema) as pausing:
         done = pausing.pause(scope, why=why, broker=broker, claimed=actor)
     typer.echo(f"{'paused' if done else 'was paused already'}: {_named(scope, group)}")
 
@@ -70,7 +71,6 @@ def resume(
     actor: As = None,
     database_url: Url = None,
     database_schema: Schema = None,
-    kafka_bootstrap_servers: Broker = None,
 ) -> None:
     """
     Let what was paused go on; name it as it was paused.
@@ -78,7 +78,7 @@ def resume(
     [bold]Example[/]: packhorse processor resume --group figures --topic airline.aircraft --partition 3 --why "mended"
     """
     scope = _scope(topic, partition, key, key_hash)
-    with _pausing(group, database_url, database_schema, kafka_bootstrap_servers) as (pausing, _):
+    with _pausing(group, database_url, database_schema) as pausing:
         done = pausing.resume(scope, why=why, claimed=actor)
         left = [row for row in pausing.paused()[0].rows if not scope.is_key and scope.within(row)]
     typer.echo(f"{'resumed' if done else 'was not paused'}: {_named(scope, group)}")
@@ -90,7 +90,6 @@ def paused(
     group: Group,
     database_url: Url = None,
     database_schema: Schema = None,
-    kafka_bootstrap_servers: Broker = None,
     as_json: Json = False,
 ) -> None:
     """
@@ -100,7 +99,7 @@ def paused(
     """
     import json
 
-    with _pausing(group, database_url, database_schema, kafka_bootstrap_servers) as (pausing, _):
+    with _pausing(group, database_url, database_schema) as pausing:
         pauses, keys = pausing.paused()
     if as_json:
         told = {
@@ -140,24 +139,20 @@ def _named(scope: "Scope", group: str) -> str:
 
 
 @contextmanager
-def _pausing(
-    group: str, url: str | None, schema: str | None, servers: str | None
-) -> "Iterator[tuple[Pausing, StatusSettings]]":
+def _pausing(group: str, url: str | None, schema: str | None) -> "Iterator[Pausing]":
     from packhorse.processor.pausing.acting import Pausing
     from packhorse.processor.pausing.table import PauseTable
-    from packhorse.processor.settings import StatusSettings
+    from packhorse.processor.settings import PauseSettings
     from packhorse.processor.storing import postgres
     from packhorse.processor.storing.sql import queries_for
     from packhorse.processor.storing.store import Store
 
-    settings = StatusSettings.load(
-        {"database_url": url, "database_schema": schema, "kafka_bootstrap_servers": servers}
-    )
+    settings = PauseSettings.load({"database_url": url, "database_schema": schema})
     conninfo = postgres.settings_of(settings.database_url.get_secret_value(), idle_ms=60_000, lock_ms=10_000)
     connection = postgres.connect(conninfo)
     try:
         schema = settings.database_schema
         store = Store(queries=queries_for(schema), group=group, schema=schema)
-        yield Pausing(connection, PauseTable(store=store)), settings
+        yield Pausing(connection, PauseTable(store=store))
     finally:
         connection.end()
