@@ -22,6 +22,8 @@ from tests.support.databases import fresh_database, make_tables, unique_name
 from tests.support.stack import private_broker, private_database_server, real_stack, temporary_folder
 
 SHORT_SECONDS = 24.0
+POSTGRES = {"fsync": "off"}
+"""Processes are killed here, not machines: what was written to the kernel stays."""
 
 
 def main() -> int:
@@ -31,7 +33,7 @@ def main() -> int:
     with ExitStack() as block:
         registry_url = block.enter_context(real_stack()).registry_url
         broker = block.enter_context(private_broker())
-        database = block.enter_context(private_database_server())
+        database = block.enter_context(private_database_server(postgres=POSTGRES))
         for seed in range(options.seed, options.seed + options.runs):
             plan = _plan(options, seed)
             folder = Path(options.folder or block.enter_context(temporary_folder())) / str(seed)
@@ -93,7 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kind", choices=KINDS, default="def")
     parser.add_argument("--protocol", choices=("consumer", "classic"), default="consumer")
     parser.add_argument("--parks", choices=("park", "continue"), default="park")
-    parser.add_argument("--settle", type=float, default=90.0)
+    parser.add_argument("--settle", type=float, default=75.0)
     parser.add_argument("--folder", default="")
     parser.add_argument("--page", default="")
     return parser.parse_args()
