@@ -167,7 +167,8 @@ class Party:
         return self.known(n).rows[UUID(int=n)]
 
     def fetch(self, text: str, *values: object) -> list[Any]:
-        return self.connection.execute(text, values).fetchall()
+        with postgres.translated(self.connection):
+            return self.connection.execute(text, values).fetchall()
 
     def effects(self) -> list[int]:
         """Return whose handlers' writes are durable, in the order in which they were made."""
@@ -233,7 +234,8 @@ class Answers:
                 party.begin()
             case RunHandler(member):
                 text = "INSERT INTO effect (id) VALUES (%s)"
-                party.connection.execute(text, (member.delivery.id,))
+                with postgres.translated(party.connection):
+                    party.connection.execute(text, (member.delivery.id,))
                 return self.ran(member.delivery)
             case Write(results, claim):
                 return party.write(*results, claim=claim, stream=self.stream)

@@ -184,7 +184,10 @@ def operator(world: World, _: str, __: int, party: Party) -> Step[None]:
     """Redrives or discards what lies in quarantine."""
     while True:
         yield
-        for (one,) in party.fetch("SELECT message_id FROM packhorse.inbox WHERE outcome = 'quarantine'"):
+        found: list[tuple[UUID]] = []
+        with suppress(PackhorseError):
+            found = party.fetch("SELECT message_id FROM packhorse.inbox WHERE outcome = 'quarantine'")
+        for (one,) in found:
             yield
             with suppress(PackhorseError):
                 party.run(_act(REDRIVE if world.chance.random() < 0.5 else DISCARD, one))
@@ -264,9 +267,15 @@ def _run(world: World, control: Party, faults: int) -> None:
         if chance.random() < 0.02:
             _let_time_pass(control)
         next(chance.choice(world.threads).steps)
-        if step % 40 == 0 and world.through() and control.fetch(OPEN) == [(0,)]:
+        if step % 40 == 0 and world.through() and _closed(control):
             return
     raise AssertionError(f"no end: {world.committed} {len(world.late)} {_state(control)}")
+
+
+def _closed(control: Party) -> bool:
+    with suppress(PackhorseError):
+        return control.fetch(OPEN) == [(0,)]
+    return False
 
 
 def _fault(world: World, which: str) -> None:
