@@ -198,6 +198,7 @@ class Composed:
         self.topics.stop()
         self.inbox.stop()
         self.copies.close()
+        self.plant.deadlines.close()
         self.watching.stop()
         self.registry.close()
 

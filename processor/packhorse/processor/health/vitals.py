@@ -33,6 +33,10 @@ class Vitals:
         """Note that *thread*, which runs, must live until `leave`."""
         self._threads[thread.name] = thread
 
+    def forget(self, thread: threading.Thread) -> None:
+        """Note that *thread* may end: another has taken its place."""
+        self._threads.pop(thread.name, None)
+
     @contextmanager
     def living(self, name: str) -> Iterator[None]:
         """Run the block as the loop *name*, which must not end before `leave` was called; an error of it is noted."""

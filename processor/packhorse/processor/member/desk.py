@@ -397,6 +397,8 @@ class Desk:
             self._wet()
         if event.failed:
             slot.careful = CAREFUL
+        for offset in event.stuck:
+            slot.suspects.of(offset).stuck = len(event.stuck) == 1
         if event.alone and event.ended is Ended.CONTENTION:
             event = self._contended(slot, event)
         slot.queue.settle(chunk, event.left, event.held, self._clock.monotonic())

@@ -176,7 +176,7 @@ class Followers:
         for at, member in enumerate(members):
             if member.result is None:
                 self.running[:] = [self._suspect(member)]
-                ran: Ran = yield RunHandler(member)
+                ran: Ran = yield RunHandler(member, sync=True)
                 if ran.failure is not None:
                     member.result = self._judged(member, ran, contended=contended)
                     if ran.failure is Failure.BROKEN and ran.committed:

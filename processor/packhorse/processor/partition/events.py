@@ -90,6 +90,7 @@ class ChunkEnded:
         alone: The chunk had one member.
         away: What is away (AWAY): database, broker, registry, or a handler's own dependency.
         suspect: Offset that was running when the connection ended, or that says that a system is down.
+        stuck: The offset whose handler did not come back from its time-out; several when it is one of a batch.
         slow: Hashes of keys whose handler took longer than a chunk may.
         quick: Hashes of keys that ran alone and did not.
         tallies: First attempts that were made by handler, where any was.
@@ -109,6 +110,7 @@ class ChunkEnded:
     alone: bool = False
     away: str = ""
     suspect: int | None = None
+    stuck: tuple[int, ...] = ()
     slow: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     failed: bool = False

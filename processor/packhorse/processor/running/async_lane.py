@@ -7,7 +7,7 @@ The twin of `lane.Lane`; what both do alike is in `lanework`.
 import asyncio
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -24,8 +24,6 @@ from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import (
     COMMIT,
     ROLLBACK,
-    SAVEPOINT,
-    TO_SAVEPOINT,
     Chunks,
     all_decoded,
     around,
@@ -36,6 +34,7 @@ from packhorse.processor.running.lanework import (
     failed_at,
     round_sent,
     steps_of,
+    timed_out,
     together,
 )
 from packhorse.processor.running.resources import AsyncLent
@@ -45,6 +44,7 @@ from packhorse.processor.running.work import (
     CommitTransaction,
     Decode,
     DecodeAll,
+    Failure,
     Member,
     Ran,
     Request,
@@ -98,9 +98,11 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 class AsyncLane:
     """One async connection and what is done on it; `run`, `cancel` and `close` are called from threads."""
 
-    def __init__(self, plant: Plant, loop: EventLoop) -> None:
+    def __init__(self, plant: Plant, loop: EventLoop, stuck: Callable[[], None] = lambda: None) -> None:
         self._plant = plant
         self._loop = loop
+        self._deadline = plant.deadlines.slot(self.cancel, stuck, again=None)
+        self._gone = Fence()
         self._connection: postgres.AsyncGuardedConnection | None = None
         self._was_connected = False
         self._sessions: AsyncSessions | None = None
@@ -135,6 +137,13 @@ class AsyncLane:
         task = self._task
         if task is not None:
             self._loop.get().call_soon_threadsafe(task.cancel)
+
+    def abandon(self) -> None:
+        """Let what still runs count for nothing: its handler does not come back. From any thread."""
+        self._gone.up = True
+        self._plant.deadlines.forget(self._deadline)
+        if (connection := self._connection) is not None:
+            postgres.terminate(self._plant.conninfo, connection.info.backend_pid)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""
@@ -189,8 +198,8 @@ class AsyncLane:
 
     async def _answer(self, request: Request) -> object:
         match request:
-            case RunHandler(member):
-                return await self._run_one(member)
+            case RunHandler(member, sync):
+                return await self._run_one(member, sync=sync)
             case DecodeAll():
                 return await asyncio.to_thread(all_decoded, request, self._plant)
             case Decode():
@@ -219,9 +228,9 @@ class AsyncLane:
             case Begin(in_hand):
                 await self._begin(in_hand)
             case Savepoint():
-                await postgres.acommand(self._held(), SAVEPOINT)
+                postgres.savepoint(self._held())
             case RollBackToSavepoint():
-                await postgres.acommand(self._held(), TO_SAVEPOINT)
+                await postgres.async_undo(self._held())
             case RollBack():
                 await self._roll_back()
             case CommitTransaction():
@@ -256,6 +265,7 @@ class AsyncLane:
     async def _commit(self) -> None:
         self._plant.signal(Point.BEFORE_RESULT)
         self._fence.check()
+        self._gone.check()
         try:
             await postgres.acommand(self._held(), COMMIT)
         except postgres.IntegrityError as error:
@@ -278,34 +288,48 @@ class AsyncLane:
             places = await asyncio.to_thread(copies_sent, uncopied, self._plant)
             await postgres.arun(self._held(), store.confirm_copies(source, places))
 
-    async def _run_one(self, member: Member) -> Ran:
+    async def _run_one(self, member: Member, *, sync: bool) -> Ran:
         """Run *member* by itself, also where its handler takes batches."""
         if member.handler is None or member.handler.kind == "one":
-            return await self._run_handler(member)
+            return await self._run_handler(member, sync=sync)
         answer = await self._run_batch([member])
         return answer if isinstance(answer, Ran) else answer[0]
 
-    async def _run_handler(self, member: Member) -> Ran:
-        plant, connection = self._plant, self._held()
-        lent = AsyncLent(connection, self._sessions_here, plant.outbox)
+    async def _run_handler(self, member: Member, *, sync: bool) -> Ran:
+        plant, handler, connection = self._plant, member.handler, self._held()
+        assert handler is not None
+        lent = AsyncLent(connection, self._sessions_here, plant.outbox, member)
         context = AsyncContext(
             member.delivery, lent, group=plant.app.group, attempt=member.attempt, log=plant.log
         )
         plant.signal(Point.ATTEMPT)
-        task = self._task = asyncio.ensure_future(self._call(member, context, lent))
+        self._deadline.start(handler.timeout)
+        task = self._task = asyncio.ensure_future(self._call(member, context, lent, sync=sync))
         try:
             await task
-            ran = ended_at(connection, member, touched=context.touched)
+            ran = ended_at(connection, member, touched=context.touched or lent.is_exposed)
         except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
-            ran = failed_at(connection, error, member, touched=context.touched, fence=self._fence)
+            touched = context.touched or lent.is_exposed
+            ran = failed_at(connection, error, member, touched=touched, fence=self._fence)
         finally:
             self._task = None
+            fired = self._deadline.stop_soon()
             await lent.drop()
-        if ran is None:
-            return broken(await postgres.awas_committed(connection, self._xid))
-        return ran
+        return await self._judged(ran, member, fired=fired)
 
-    async def _call(self, member: Member, context: AsyncContext, lent: AsyncLent) -> None:
+    async def _judged(self, ran: Ran | None, member: Member, *, fired: bool) -> Ran:
+        """Return how a run has ended, once its time-out and what others have queued are looked at."""
+        connection, handler = self._connection, member.handler
+        if connection is None or connection.closed:
+            return Ran(Failure.CONNECTION, "", "the connection was lost")
+        if fired and handler is not None:
+            return timed_out(handler)
+        blamed = connection.pipe.failed
+        if blamed is not None and blamed.member is not member:
+            raise blamed
+        return broken(await postgres.awas_committed(connection, self._xid)) if ran is None else ran
+
+    async def _call(self, member: Member, context: AsyncContext, lent: AsyncLent, *, sync: bool) -> None:
         handler = member.handler
         assert handler is not None
         with around(member, context, self._plant):
@@ -313,30 +337,29 @@ class AsyncLane:
                 await handler.function(context)
             else:
                 await handler.function(member.message, context)
-            await lent.settle()
+            await lent.settle(sync=sync)
 
     async def _run_batch(self, members: list[Member]) -> list[Ran] | Ran:
-        plant, connection = self._plant, self._held()
+        plant, handler, connection = self._plant, members[0].handler, self._held()
+        assert handler is not None
         batch: Together[Any] = Together(members, group=plant.app.group, log=plant.log)
-        lent = AsyncLent(connection, self._sessions_here, plant.outbox)
+        lent = AsyncLent(connection, self._sessions_here, plant.outbox, members[0])
         context = AsyncBatchContext(batch.answers, lent, log=plant.log)
         plant.signal(Point.ATTEMPT)
-        began = plant.clock.monotonic()
+        self._deadline.start(handler.timeout)
         task = self._task = asyncio.ensure_future(self._call_batch(members, batch, context, lent))
         try:
             await task
-            ran = ended_at(connection, members[0], touched=context.touched)
+            ran = ended_at(connection, members[0], touched=context.touched or lent.is_exposed)
         except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
             ran = failed_at(connection, error, members[0], touched=True, fence=self._fence)
         finally:
             self._task = None
+            fired = self._deadline.stop_soon()
             batch.close()
             await lent.drop()
-        if ran is None:
-            return broken(await postgres.awas_committed(connection, self._xid))
-        if ran.failure is not None:
-            return ran._replace(took=plant.clock.monotonic() - began)
-        return answers(batch, members[0].handler, touched=context.touched)
+        judged = await self._judged(ran, members[0], fired=fired)
+        return judged if judged.failure is not None else answers(batch, handler, touched=judged.touched)
 
     async def _call_batch(
         self, members: list[Member], batch: "Together[Any]", context: AsyncBatchContext, lent: AsyncLent
@@ -347,7 +370,7 @@ class AsyncLane:
             await handler.function(batch, context)
             batch.close()
             await context.settle()
-            await lent.settle()
+            await lent.settle(sync=True)
 
     def _sessions_here(self) -> "AsyncSessions":
         if self._sessions is None:

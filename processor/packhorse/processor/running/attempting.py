@@ -27,6 +27,7 @@ from packhorse.processor.running.work import (
     Savepoint,
     Write,
 )
+from packhorse.processor.storing.pipelining.failing import StatementFailed
 
 MOST_SAVEPOINTS = 60
 """Members of one transaction with savepoints; Postgres caches 64 subtransactions, beyond that everybody pays."""
@@ -48,24 +49,41 @@ def attempt(members: list[Member], how: Attempt) -> Generator[Request, Any, Resu
     if how.probe and any(m.result is not None and m.result.outcome is Outcome.QUARANTINE for m in members):
         raise Probed(Ran(Failure.PERMANENT))
     while members:
-        yield Begin(how.in_hand)
-        count = yield from _run_members(members, how)
-        if count is None:
+        try:
+            results = yield from _once(members, how)
+        except StatementFailed as failed:
             yield RollBack()
-            how.careful = True
+            if how.sync:
+                raise Contention(str(failed)) from failed
+            how.sync = how.careful = how.failed = True
             continue
-        finished = members[:count]
-        results = [_result_of(member, how) for member in finished]
-        if not (yield Write(results, how.claim)):
-            yield RollBack()
-            return None
-        how.running[:] = finished if len(finished) == 1 else []
-        if not (yield from _commit(finished, how)):
-            how.careful = True
-            continue
-        how.running.clear()
-        return results
+        if results is not _AGAIN:
+            return results
     return []
+
+
+def _once(members: list[Member], how: Attempt) -> Generator[Request, Any, Results | None]:
+    """Run *members* in one transaction; return what is recorded, None when another was first, _AGAIN to run them again."""
+    yield Begin(how.in_hand)
+    count = yield from _run_members(members, how)
+    if count is None:
+        yield RollBack()
+        how.careful = True
+        return _AGAIN
+    finished = members[:count]
+    results = [_result_of(member, how) for member in finished]
+    if not (yield Write(results, how.claim)):
+        yield RollBack()
+        return None
+    how.running[:] = finished if len(finished) == 1 else []
+    if not (yield from _commit(finished, how)):
+        how.careful = True
+        return _AGAIN
+    how.running.clear()
+    return results
+
+
+_AGAIN: Results = []
 
 
 def _commit(finished: list[Member], how: Attempt) -> Generator[Request, Any, bool]:
@@ -120,7 +138,7 @@ def _run(
         yield Savepoint()
     how.running[:] = [member]
     before = how.clock()
-    ran: Ran = yield RunHandler(member)
+    ran: Ran = yield RunHandler(member, how.sync)
     if ran.failure is None:
         how.ran = ran
         if how.clock() - before > how.time and member.key is not None:

@@ -1,6 +1,6 @@
 """A lane for `def` handlers: one connection in one thread; it does what batches ask for, one request after another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -17,8 +17,6 @@ from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import (
     COMMIT,
     ROLLBACK,
-    SAVEPOINT,
-    TO_SAVEPOINT,
     Chunks,
     all_decoded,
     around,
@@ -30,6 +28,7 @@ from packhorse.processor.running.lanework import (
     failed_at,
     round_sent,
     steps_of,
+    timed_out,
     together,
 )
 from packhorse.processor.running.link import Link
@@ -40,6 +39,7 @@ from packhorse.processor.running.work import (
     CommitTransaction,
     Decode,
     DecodeAll,
+    Failure,
     Member,
     Ran,
     Request,
@@ -63,9 +63,11 @@ if TYPE_CHECKING:
 class Lane:
     """One connection to the database and what is done on it; for one thread, apart from `cancel`."""
 
-    def __init__(self, plant: Plant) -> None:
+    def __init__(self, plant: Plant, stuck: Callable[[], None] = lambda: None) -> None:
         self._plant = plant
         self._link = Link(plant)
+        self._deadline = plant.deadlines.slot(self._link.cancel, stuck)
+        self._gone = Fence()
         self._id = plant.chance.message_id(plant.clock.now())
         self._sessions: Sessions | None = None
         self._fence = Fence()
@@ -92,6 +94,12 @@ class Lane:
         """Ask the server to end the statement that runs; from any thread, best effort, bounded."""
         self._link.cancel()
 
+    def abandon(self) -> None:
+        """Let what still runs count for nothing: its handler does not come back. From any thread."""
+        self._gone.up = True
+        self._plant.deadlines.forget(self._deadline)
+        self._link.terminate()
+
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""
         self._link.close()
@@ -112,8 +120,8 @@ class Lane:
 
     def _answer(self, request: Request) -> object:
         match request:
-            case RunHandler(member):
-                return self._run_one(member)
+            case RunHandler(member, sync):
+                return self._run_one(member, sync=sync)
             case RunBatch(members):
                 return self._run_batch(members)
             case DecodeAll():
@@ -137,9 +145,9 @@ class Lane:
             case Begin(in_hand):
                 self._begin(in_hand)
             case Savepoint():
-                postgres.command(self._held(), SAVEPOINT)
+                postgres.savepoint(self._held())
             case RollBackToSavepoint():
-                postgres.command(self._held(), TO_SAVEPOINT)
+                postgres.undo(self._held())
             case RollBack():
                 self._roll_back()
             case CommitTransaction():
@@ -180,6 +188,7 @@ class Lane:
     def _commit(self) -> None:
         self._plant.signal(Point.BEFORE_RESULT)
         self._fence.check()
+        self._gone.check()
         try:
             postgres.command(self._held(), COMMIT)
         except postgres.IntegrityError as error:
@@ -202,60 +211,75 @@ class Lane:
             places = copies_sent(uncopied, self._plant)
             postgres.run(self._held(), store.confirm_copies(source, places))
 
-    def _run_one(self, member: Member) -> Ran:
+    def _run_one(self, member: Member, *, sync: bool) -> Ran:
         """Run *member* by itself, also where its handler takes batches."""
         if member.handler is None or member.handler.kind == "one":
-            return self._run_handler(member)
+            return self._run_handler(member, sync=sync)
         answer = self._run_batch([member])
         return answer if isinstance(answer, Ran) else answer[0]
 
-    def _run_handler(self, member: Member) -> Ran:
+    def _run_handler(self, member: Member, *, sync: bool) -> Ran:
         plant, handler, connection = self._plant, member.handler, self._held()
         assert handler is not None
-        lent = Lent(connection, self._sessions_here, plant.outbox)
+        lent = Lent(connection, self._sessions_here, plant.outbox, member)
         context = Context(member.delivery, lent, group=plant.app.group, attempt=member.attempt, log=plant.log)
         plant.signal(Point.ATTEMPT)
+        self._deadline.start(handler.timeout)
         try:
             with around(member, context, plant):
                 if handler.tombstones:
                     handler.function(context)
                 else:
                     handler.function(member.message, context)
-                lent.settle()
-            ran = ended_at(connection, member, touched=context.touched)
+                lent.settle(sync=sync)
+            ran = ended_at(connection, member, touched=context.touched or lent.is_exposed)
         except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
-            ran = failed_at(connection, error, member, touched=context.touched, fence=self._fence)
+            touched = context.touched or lent.is_exposed
+            ran = failed_at(connection, error, member, touched=touched, fence=self._fence)
         finally:
+            fired = self._deadline.stop()
             lent.drop()
-        if ran is None:
-            return broken(postgres.was_committed(connection, self._xid))
-        return ran
+        return self._judged(ran, member, fired=fired)
+
+    def _judged(self, ran: Ran | None, member: Member, *, fired: bool) -> Ran:
+        """Return how a run has ended, once its time-out and what others have queued are looked at."""
+        connection, handler = self._held_or_lost(), member.handler
+        if connection is None:
+            return Ran(Failure.CONNECTION, "", "the connection was lost")
+        if fired and handler is not None:
+            return timed_out(handler)
+        blamed = connection.pipe.failed
+        if blamed is not None and blamed.member is not member:
+            raise blamed
+        return broken(postgres.was_committed(connection, self._xid)) if ran is None else ran
+
+    def _held_or_lost(self) -> postgres.GuardedConnection | None:
+        held = self._link.held
+        return None if held is None or held.closed else held
 
     def _run_batch(self, members: list[Member]) -> list[Ran] | Ran:
         plant, handler, connection = self._plant, members[0].handler, self._held()
         assert handler is not None
         batch: Together[Any] = Together(members, group=plant.app.group, log=plant.log)
-        lent = Lent(connection, self._sessions_here, plant.outbox)
+        lent = Lent(connection, self._sessions_here, plant.outbox, members[0])
         context = BatchContext(batch.answers, lent, log=plant.log)
         plant.signal(Point.ATTEMPT)
-        began = plant.clock.monotonic()
+        self._deadline.start(handler.timeout)
         try:
             with together(members, plant):
                 handler.function(batch, context)
                 batch.close()
                 context.settle()
-                lent.settle()
-            ran = ended_at(connection, members[0], touched=context.touched)
+                lent.settle(sync=True)
+            ran = ended_at(connection, members[0], touched=context.touched or lent.is_exposed)
         except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
             ran = failed_at(connection, error, members[0], touched=True, fence=self._fence)
         finally:
+            fired = self._deadline.stop()
             batch.close()
             lent.drop()
-        if ran is None:
-            return broken(postgres.was_committed(connection, self._xid))
-        if ran.failure is not None:
-            return ran._replace(took=plant.clock.monotonic() - began)
-        return answers(batch, members[0].handler, touched=context.touched)
+        judged = self._judged(ran, members[0], fired=fired)
+        return judged if judged.failure is not None else answers(batch, handler, touched=judged.touched)
 
     def _sessions_here(self) -> "Sessions":
         if self._sessions is None:

@@ -1,7 +1,7 @@
 """The threads that work for the loop: lanes, each with a connection of its own, the opener and the marker."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 
@@ -20,33 +20,49 @@ from packhorse.processor.running.opener import Opener
 from packhorse.processor.running.work import Work
 
 
-class _Pair:
-    """The two lanes of one thread; each is made when it is first needed."""
+class _Seat:
+    """
+    One thread of the lanes: its two lanes, each made when it is first needed, and the job in hand.
 
-    def __init__(self, plant: Plant, loop: EventLoop) -> None:
+    Attributes:
+        job: What it works on.
+        is_gone: Its handler does not come back from its time-out: another seat has taken its place, and what it still does
+            counts for nothing.
+    """
+
+    def __init__(self, plant: Plant, loop: EventLoop, stuck: Callable[["_Seat"], None]) -> None:
         self._plant = plant
         self._loop = loop
+        self._stuck = stuck
         self._plain: Lane | None = None
         self._other: AsyncLane | None = None
+        self.thread = threading.current_thread()
+        self.job: ChunkJob | None = None
+        self.is_gone = False
 
     def of(self, *, is_async: bool) -> Lane | AsyncLane:
         if is_async:
             if self._other is None:
-                self._other = AsyncLane(self._plant, self._loop)
+                self._other = AsyncLane(self._plant, self._loop, lambda: self._stuck(self))
             return self._other
         if self._plain is None:
-            self._plain = Lane(self._plant)
+            self._plain = Lane(self._plant, lambda: self._stuck(self))
         return self._plain
 
     def cancel(self) -> None:
-        for lane in (self._plain, self._other):
-            if lane is not None:
-                lane.cancel()
+        for lane in self._lanes():
+            lane.cancel()
+
+    def abandon(self) -> None:
+        for lane in self._lanes():
+            lane.abandon()
 
     def close(self) -> None:
-        for lane in (self._plain, self._other):
-            if lane is not None:
-                lane.close()
+        for lane in self._lanes():
+            lane.close()
+
+    def _lanes(self) -> list[Lane | AsyncLane]:
+        return [lane for lane in (self._plain, self._other) if lane is not None]
 
 
 class Lanes:
@@ -63,7 +79,8 @@ class Lanes:
         self._jobs: SimpleQueue[ChunkJob | None] = SimpleQueue()
         self.reports: SimpleQueue[Report] = SimpleQueue()
         self._loop = EventLoop()
-        self._running: dict[Place, set[_Pair]] = {}
+        self._lock = threading.Lock()
+        self._running: dict[Place, set[_Seat]] = {}
         self._opener = Opener(plant, self.reports)
         self._marker = Marker(plant, self.reports)
         self._threads = [
@@ -90,8 +107,8 @@ class Lanes:
 
     def cancel(self, place: Place) -> None:
         """Ask the database to end what runs for *place*; best effort."""
-        for lanes in list(self._running.get(place, ())):
-            lanes.cancel()
+        for seat in list(self._running.get(place, ())):
+            seat.cancel()
 
     def stop(self, *, wait: float) -> None:
         """Let the threads end once their queues are empty; wait up to *wait* seconds for each."""
@@ -103,42 +120,86 @@ class Lanes:
             thread.join(wait)
 
     def _serve(self) -> None:
-        lanes = _Pair(self._plant, self._loop)
+        seat = _Seat(self._plant, self._loop, self._stuck)
         while (job := self._jobs.get()) is not None:
-            self._running.setdefault(job.place, set()).add(lanes)
+            seat.job = job
+            self._running.setdefault(job.place, set()).add(seat)
             try:
-                event: Event = self._chunk(lanes, job)
+                event: Event = self._chunk(seat, job)
             except Exception as error:  # noqa: BLE001 reported to the loop, which ends the process with it
-                event = self._broke(lanes, error)
-            self._running[job.place].discard(lanes)
+                event = self._broke(seat, error)
+            self._running[job.place].discard(seat)
+            with self._lock:
+                seat.job = None
+                if seat.is_gone:
+                    break
             self.reports.put(
                 Report(place=job.place, generation=job.generation, event=event, number=job.number)
             )
-        lanes.close()
+        seat.close()
 
-    def _broke(self, lanes: _Pair, error: Exception) -> Event:
+    def _stuck(self, seat: _Seat) -> None:
+        """
+        Go on without a handler that did not come back from its time-out: report its chunk, and let another thread take its place.
+
+        What it has not committed is rolled back with its session, which the server is told to end; if it comes back, its
+        commit is refused.
+        """
+        with self._lock:
+            job = seat.job
+            if job is None or seat.is_gone:
+                return
+            seat.is_gone = True
+        self._plant.board.vitals.forget(seat.thread)
+        seat.abandon()
+        offsets = tuple(one.delivery.record.offset for one in job.chunk)
+        held = [
+            hand.offset
+            for hand in self._plant.board.hands.held()
+            if (hand.topic, hand.partition) == job.place and hand.offset in offsets
+        ]
+        stuck = offsets if job.chunk[0].kind.batch is not None else tuple(held)
+        self._plant.log.error(
+            "a handler did not come back from its time-out; another thread takes its place",
+            topic=job.place[0],
+            partition=job.place[1],
+            offset=held[0] if held else None,
+        )
+        event = ChunkEnded(ended=Ended.WELL, left=offsets, stuck=stuck, alone=len(offsets) == 1)
+        self.reports.put(Report(place=job.place, generation=job.generation, event=event, number=job.number))
+        self._seat()
+
+    def _seat(self) -> None:
+        """Start one thread more."""
+        number = len(self._threads)
+        thread = threading.Thread(target=self._serve, name=f"packhorse-lane-{number}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        self._plant.board.vitals.expect(thread)
+
+    def _broke(self, seat: _Seat, error: Exception) -> Event:
         told = describe(error)
         self._plant.log.error("a lane met an error that nobody foresaw", error=told)
-        lanes.close()
+        seat.close()
         return LaneBroke(error=told)
 
-    def _chunk(self, lanes: _Pair, job: ChunkJob) -> Event:
+    def _chunk(self, seat: _Seat, job: ChunkJob) -> Event:
         is_async = job.chunk[0].kind.is_async
-        ended = self._piece(lanes, job, job.chunk, is_async=is_async)
+        ended = self._piece(seat, job, job.chunk, is_async=is_async)
         rest = [one for one in job.chunk if one.delivery.record.offset in ended.others]
         if not rest or ended.ended is not Ended.WELL:
             return ended
         # Behind a finished head, handlers of both kinds may wait: each goes on where the other had to stop.
-        after = self._piece(lanes, job, rest, is_async=not is_async)
+        after = self._piece(seat, job, rest, is_async=not is_async)
         gone = {one.delivery.record.offset for one in rest} - set(after.left)
         left = tuple(offset for offset in ended.left if offset not in gone)
         return replace(after, done=ended.done + after.done, left=left, held={**ended.held, **after.held})
 
-    def _piece(self, lanes: _Pair, job: ChunkJob, chunk: Sequence[Waiting], *, is_async: bool) -> ChunkEnded:
+    def _piece(self, seat: _Seat, job: ChunkJob, chunk: Sequence[Waiting], *, is_async: bool) -> ChunkEnded:
         left = tuple(one.delivery.record.offset for one in chunk)
         if job.fence.up:
             return ChunkEnded(ended=Ended.GIVEN_UP, left=left)
-        lane = lanes.of(is_async=is_async)
+        lane = seat.of(is_async=is_async)
         try:
             if lane.is_fresh():
                 return ChunkEnded(ended=Ended.VOID, left=left)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
+from packhorse.processor.app import Handler
 from packhorse.processor.copies import circling, copy_of, where_read
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.metadata import Metadata
@@ -38,8 +39,6 @@ from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place, Quarantined, Steps
 from packhorse.producer.context import message_context
 
-SAVEPOINT = b"SAVEPOINT packhorse_member"
-TO_SAVEPOINT = b"ROLLBACK TO SAVEPOINT packhorse_member"
 COMMIT = b"COMMIT"
 ROLLBACK = b"ROLLBACK"
 
@@ -213,6 +212,12 @@ def failed_at(
     if stands == "none":
         return None
     return ran_of(error, member.handler, touched=touched, alive=stands != "lost")
+
+
+def timed_out(handler: Handler) -> Ran:
+    """Return the end of a run that has outlasted its time-out, whatever it returned or raised then."""
+    text = f"it ran longer than its time-out of {handler.timeout:g} s; its query was cancelled"
+    return Ran(Failure.TEMPORARY, Reason.TIMEOUT.value, text)
 
 
 def broken(committed: bool) -> Ran:

@@ -47,6 +47,12 @@ class Link:
             with suppress(Exception):
                 connection.cancel_safe(timeout=2.0)
 
+    def terminate(self) -> None:
+        """Have the server end the session, whatever runs in it; from any thread, best effort."""
+        connection = self.held
+        if connection is not None:
+            postgres.terminate(self._plant.conninfo, connection.info.backend_pid)
+
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""
         if self.held is not None:

@@ -27,6 +27,7 @@ class Attempt:
         running: The member that runs, or is being committed alone, for whoever looks when the connection ends.
         slow, quick: Hashes of keys whose member alone took longer than the time, and of those that did not.
         failed: A member failed.
+        sync: What a member queues is waited for before the next one runs: a queued statement has failed, of whom is not sure.
         probe: The one member tries whether its handler may go on.
         ran: How that ended.
         most: Members that a batch handler is given at once, after it failed with more.
@@ -44,6 +45,7 @@ class Attempt:
     slow: list[str] = field(default_factory=list)
     quick: list[str] = field(default_factory=list)
     failed: bool = False
+    sync: bool = False
     probe: bool = False
     ran: Ran | None = None
     most: int | None = None

@@ -305,9 +305,13 @@ class RollBackToSavepoint(NamedTuple):
 
 
 class RunHandler(NamedTuple):
-    """Run the member's handler in the transaction; gets a Ran, whatever happens."""
+    """
+    Run the member's handler in the transaction; gets a Ran. Raises StatementFailed when what another member has queued fails;
+    with *sync* what this one queues is waited for, so that its failure is its own.
+    """
 
     member: Member
+    sync: bool = False
 
 
 class RunBatch(NamedTuple):

@@ -1,7 +1,8 @@
 """Adapter to psycopg: guarded connections for lanes, steps executed on them, errors classed."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -109,6 +110,16 @@ async def aconnect(conninfo: str) -> AsyncGuardedConnection:
     """Return a new async connection; promises and raises what `connect` does."""
     with translated():
         return await AsyncGuardedConnection.connect(conninfo, autocommit=True)
+
+
+def terminate(conninfo: str, pid: int) -> None:
+    """Have the server end the session *pid* of this role, from a thread of its own; best effort."""
+
+    def end() -> None:
+        with suppress(psycopg.Error), psycopg.connect(conninfo, autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+
+    threading.Thread(target=end, name="packhorse-terminate", daemon=True).start()
 
 
 def run(connection: GuardedConnection, steps: Steps[T]) -> T:
