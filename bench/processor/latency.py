@@ -13,7 +13,7 @@ from bench.processor.watcher import watched_results
 from bench.relay.probe import cpu_seconds
 from bench.relay.runs import Stuck
 
-WARM = 3.0
+WARM = 2.0
 """Seconds at the fixed rate that are not counted."""
 FIRST = 1_000_000
 
