@@ -1,7 +1,7 @@
 """A processor under test: a topic of its own, one message type, a database, and ways to feed, run and ask."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -133,21 +133,36 @@ class Ground:
         topic: str | None = None,
     ) -> UUID:
         """Produce one record and wait until it stands; *payload* "" means the encoded message."""
+        message_id = self._produce(
+            n, what, key, partition, payload, headers or {}, message_id, topic or self.topic
+        )
+        self._producer.flush(10)
+        return message_id
+
+    def send_many(self, numbers: Iterable[int]) -> None:
+        """Produce a message of each number, each with a key of its own, and wait until all stand."""
+        for n in numbers:
+            self._produce(n, "", b"%d" % n, 0, "", {}, None, self.topic)
+        self._producer.flush(30)
+
+    def _produce(
+        self,
+        n: int,
+        what: str,
+        key: bytes | None,
+        partition: int,
+        payload: bytes | str | None,
+        headers: Mapping[str, bytes | None],
+        message_id: UUID | None,
+        topic: str,
+    ) -> UUID:
         message_id = message_id or SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now())
-        told: dict[str, bytes | None] = {"id": str(message_id).encode(), "type": b"tests.Noted"}
-        told.update(headers or {})
+        told: dict[str, bytes | None] = {"id": str(message_id).encode(), "type": b"tests.Noted", **headers}
         kept: list[tuple[str, str | bytes | None]] = [
             (name, text) for name, text in told.items() if text != b"-"
         ]
         value = self.payload(n, what) if payload == "" else payload
-        self._producer.produce(
-            topic or self.topic,
-            value=value,
-            key=key,
-            partition=partition,
-            headers=kept,
-        )
-        self._producer.flush(10)
+        self._producer.produce(topic, value=value, key=key, partition=partition, headers=kept)
         return message_id
 
     @contextmanager
@@ -179,9 +194,14 @@ class Ground:
         """Return the numbers in the table `result`, in the order of their writing."""
         return [row[0] for row in self.rows("SELECT n FROM result ORDER BY at")]
 
-    def until_results(self, *wanted: int, timeout: float = 20.0) -> None:
-        """Wait until the table `result` holds exactly *wanted*."""
-        eventually(lambda: self.results() == list(wanted), what=f"results are {wanted}", timeout=timeout)
+    def until_results(self, *wanted: int, timeout: float = 20.0, any_order: bool = False) -> None:
+        """Wait until the table `result` holds exactly *wanted*; *any_order*: of keys that run beside each other."""
+
+        def there() -> bool:
+            found = self.results()
+            return (sorted(found) if any_order else found) == list(wanted)
+
+        eventually(there, what=f"results are {wanted}", timeout=timeout)
 
     def outcome(self, message_id: UUID, group: str = GROUP) -> tuple[Any, ...] | None:
         """Return outcome, attempt, reason and deliveries of a message."""
