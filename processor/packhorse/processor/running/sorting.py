@@ -58,7 +58,7 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
     of other attempts come before it; a record whose attempt is recorded, and waits as a copy, is never run itself.
     """
     found = Sorted()
-    seen: set[tuple[UUID, int | None]] = set()
+    seen: dict[tuple[UUID, int | None], Delivery] = {}
     carries = work.stream.carries
     for at, (delivery, key) in enumerate(deliveries):
         row = known.rows.get(delivery.id)
@@ -67,10 +67,10 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
             if key is not None and key in known.parked:
                 found.heads[delivery.record.offset] = key
             continue
-        if (delivery.id, delivery.attempt) in seen:
-            found.duplicates.append(delivery)
+        first = seen.setdefault((delivery.id, delivery.attempt), delivery)
+        if first is not delivery:
+            _repeated(found, delivery, first, carries=carries)
             continue
-        seen.add((delivery.id, delivery.attempt))
         if row is None:
             _new(found, delivery, key, known, carries=carries)
         elif row.outcome is not Outcome.RETRY:
@@ -89,6 +89,14 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
     return found
 
 
+def _repeated(found: Sorted, delivery: Delivery, first: Delivery, *, carries: bool) -> None:
+    """Of equal ids in one chunk the later are duplicates, unless they are not what the first is."""
+    if carries or first.record.value == delivery.record.value:
+        found.duplicates.append(delivery)
+    else:
+        found.members.append(_other(delivery))
+
+
 def _new(found: Sorted, delivery: Delivery, key: str | None, known: Known, *, carries: bool) -> None:
     """A copy of what nobody recorded is no message: the record that it was made from comes again, if it is owed."""
     if carries:
@@ -104,7 +112,7 @@ def _settled(
     found: Sorted, delivery: Delivery, key: str | None, row: InboxRow, known: Known, *, carries: bool
 ) -> None:
     if not carries and row.digest is not None and row.digest != digest_of(delivery.record.value):
-        found.members.append(_other(delivery, key))
+        found.members.append(_other(delivery))
         return
     found.duplicates.append(delivery)
     if row.outcome is Outcome.QUARANTINE and not row.copied:
@@ -127,17 +135,17 @@ def _due(delivery: Delivery, key: str | None, row: InboxRow, known: Known) -> Me
 
 def _waits_elsewhere(found: Sorted, delivery: Delivery, row: InboxRow, *, carries: bool) -> None:
     if not carries and row.digest is not None and row.digest != digest_of(delivery.record.value):
-        found.members.append(_other(delivery, None))
+        found.members.append(_other(delivery))
         return
     found.duplicates.append(delivery)
     if not row.copied:
         found.uncopied.append(delivery)
 
 
-def _other(delivery: Delivery, key: str | None) -> Member:
-    """Return the member for a message whose id was used before: under an id of its own, by its place."""
+def _other(delivery: Delivery) -> Member:
+    """Return the member for a message whose id was used before: under an id of its own, by its place, and bound to no order."""
     origin = delivery.origin
     other = delivery._replace(id=foreign_id(origin.topic_id, origin.partition, origin.offset))
-    member = Member(delivery=other, key=key)
+    member = Member(delivery=other)
     member.result = reused(member)
     return member
