@@ -9,7 +9,7 @@ from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.finishing import LOOK_AGAIN
-from packhorse.processor.running.sorting import sort
+from packhorse.processor.running.sorting import Sorted, sort
 from packhorse.processor.running.work import (
     CountDeliveries,
     InboxRow,
@@ -74,3 +74,38 @@ def test_a_key_that_another_drains_is_looked_at_again_long_before_that_one_s_lea
         chunk.send(answers[ReleaseKeys])
     assert ended.value.value.left == (5,)
     assert ended.value.value.held == {5: LOOK_AGAIN}
+
+
+SOURCE = Stream(topic="shop.orders", topic_id=UUID(int=1), source="shop.orders")
+
+
+def first_delivery(offset: int, value: bytes = b"v") -> Delivery:
+    headers = (("id", str(ID).encode()),)
+    return delivery_of(Record(SOURCE.topic, 0, offset, 0, 0, b"k", value, headers), SOURCE)
+
+
+def sorted_source(*deliveries: Delivery, row: InboxRow | None) -> Sorted:
+    known = Known(0, True, None, {} if row is None else {ID: row})
+    work = Work(stream=SOURCE, partition=0, deliveries=deliveries, position=0, leader_epoch=0)
+    return sort([(one, KEY) for one in deliveries], known, work)
+
+
+@pytest.mark.case("X-10")
+@pytest.mark.parametrize(("due_in", "runs"), [(0.0, True), (1.5, False)])
+def test_an_attempt_that_a_version_without_tiers_has_recorded_is_made_where_it_waits(
+    due_in: float, runs: bool
+) -> None:
+    """No copy of it stands in any tier. Fails when its record is taken for one that waits as a copy: it would never run."""
+    row = InboxRow(Outcome.RETRY, 2, due_in=due_in, age=1.0, state=None, copied=True)
+    found = sorted_source(first_delivery(4), row=row)
+    assert bool(found.members) is runs
+    assert found.wait == (None if runs else due_in)
+    assert found.duplicates == []
+
+
+def test_an_id_for_two_payloads_in_one_chunk_is_no_duplicate() -> None:
+    """Fails when equal ids of one chunk are told apart by nothing else."""
+    found = sorted_source(first_delivery(4), first_delivery(5), first_delivery(6, b"other"), row=None)
+    assert [one.delivery.record.offset for one in found.members] == [4, 6]
+    assert found.members[1].delivery.id != ID
+    assert [one.record.offset for one in found.duplicates] == [5]

@@ -75,7 +75,7 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
             _new(found, delivery, key, known, carries=carries)
         elif row.outcome is not Outcome.RETRY:
             _settled(found, delivery, key, row, known, carries=carries)
-        elif not carries or delivery.attempt != row.attempt:
+        elif (not carries and not _waits_in_place(row)) or (carries and delivery.attempt != row.attempt):
             _waits_elsewhere(found, delivery, row, carries=carries)
         elif row.due_in <= 0:
             found.members.append(_due(delivery, key, row, known))
@@ -87,6 +87,11 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
             found.wait = row.due_in
             break
     return found
+
+
+def _waits_in_place(row: InboxRow) -> bool:
+    """Return whether a version without tiers has recorded the attempt: then no copy of it stands anywhere, and this is it."""
+    return row.tier is None and row.state != "redriven"
 
 
 def _repeated(found: Sorted, delivery: Delivery, first: Delivery, *, carries: bool) -> None:
