@@ -65,18 +65,20 @@ def _tell(result: Result, folder: Path) -> None:
         flush=True,
     )
     (folder / "history").write_bytes(pickle.dumps(result.history))
+    (folder / "done").write_text("\n".join(result.log))
     if result.wrong:
         (folder / "verdict").write_text("\n\n".join([result.told(), *result.wrong]))
         print(f"{result.told()}\n(all in {folder}/verdict)", flush=True)
 
 
 def _plan(options: argparse.Namespace, seed: int) -> Plan:
+    seconds = options.minutes * 60 or SHORT_SECONDS
     if options.minutes:
-        seconds, make = options.minutes * 60, long_schedule
+        schedule = long_schedule(seed, seconds, options.members, pace=options.pace)
     else:
-        seconds, make = SHORT_SECONDS, short_schedule
+        schedule = short_schedule(seed, seconds, options.members)
     return Plan(
-        seed=seed, schedule=make(seed, seconds, options.members), seconds=seconds, rate=options.rate, members=options.members,
+        seed=seed, schedule=schedule, seconds=seconds, rate=options.rate, members=options.members,
         kind=options.kind, protocol=options.protocol, parks=options.parks == "park", settle=options.settle, keys=options.keys, trouble=options.trouble,
     )  # fmt: skip
 
@@ -89,6 +91,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--rate", type=float, default=150.0)
+    parser.add_argument("--pace", type=float, default=1.0)
     parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--trouble", type=float, default=1.0)
     parser.add_argument("--members", type=int, default=4)

@@ -177,8 +177,10 @@ class _Running:
             self.injector.run(self.plan.schedule, self.plan.seconds)
             self.writer.stop()
             began = SYSTEM_CLOCK.monotonic()
-            self.operator.mend_everything()
+            self.operator.rests = True
             settled = self._settled(reader)
+            self.operator.mend_everything()
+            settled = settled and self._settled(reader)
             took = SYSTEM_CLOCK.monotonic() - began if settled else None
             self.crew.end()
         finally:
@@ -208,7 +210,7 @@ class _Running:
         return 0 if row is None else int(row[0])
 
     def _all_ended(self, reader: Reader) -> bool:
-        """Return whether each message has its effect, but for those that rest behind a quarantine nobody lifts."""
+        """Return whether each message has its effect, but for those in quarantine or behind one that nobody lifts now."""
         if len({one.id for one in reader.sent}) < self.writer.count:
             return False
         with psycopg.connect(self.ground.database, autocommit=True) as connection:
@@ -226,7 +228,7 @@ class _Running:
             if one.id not in missing:
                 continue
             place = one.partition, one.key
-            if one.id in resting and is_left(one.key):
+            if one.id in resting and (self.operator.rests or is_left(one.key)):
                 held.add(place)
             elif not (self.plan.parks and place in held):
                 return False

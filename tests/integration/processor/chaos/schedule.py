@@ -85,23 +85,23 @@ def short_schedule(seed: int, seconds: float, members: int) -> list[Fault]:
     ]
 
 
-def long_schedule(seed: int, seconds: float, members: int) -> list[Fault]:
-    """Return faults for *seconds*, half a second to five apart, and now and then one that stops everybody."""
+def long_schedule(seed: int, seconds: float, members: int, *, pace: float = 1.0) -> list[Fault]:
+    """Return faults for *seconds*, half a second to five apart times *pace*, and now and then one that stops everybody."""
     chance = Random(seed)
     kinds = [kind for kind in Kind if kind not in RARE]
     weights = [WEIGHTS.get(kind, 1) for kind in kinds]
     rare = list(RARE)
     chance.shuffle(rare)
     found: list[Fault] = []
-    at, next_rare = 2.0, RARE_EVERY / 2
+    at, next_rare = 2.0, pace * RARE_EVERY / 2
     while at < seconds:
         if at >= next_rare:
-            kind, next_rare = rare[0], next_rare + RARE_EVERY
+            kind, next_rare = rare[0], next_rare + pace * RARE_EVERY
             rare.append(rare.pop(0))
         else:
             kind = chance.choices(kinds, weights)[0]
         found.append(_fault(chance, at, kind, members))
-        at += 0.5 + 4.5 * chance.random()
+        at += pace * (0.5 + 4.5 * chance.random())
     return found
 
 

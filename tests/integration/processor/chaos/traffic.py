@@ -194,15 +194,17 @@ class Operator(Beside):
         self._database, self._topic = database, topic
         self._chance = Random(seed)
         self.settings = ConsoleSettings.load({"database_url": database}, environ={})
-        self.everything = False
+        self.everything = self.rests = False
 
     def mend_everything(self) -> None:
         """From now on nothing fails, and all that is not left for good is sent back."""
         with psycopg.connect(self._database, autocommit=True) as connection:
             connection.execute("INSERT INTO mended VALUES (%s)", (EVERYTHING,))
-        self.everything = True
+        self.everything, self.rests = True, False
 
     def turn(self) -> None:
+        if self.rests:
+            return
         with psycopg.connect(self._database, autocommit=True) as connection:
             rows = connection.execute(
                 "SELECT message_id, key FROM packhorse.quarantined_message WHERE state = 'quarantined' AND group_id = %s",
