@@ -271,6 +271,8 @@ DECLARE
     net regclass;
     found jsonb;
     bytes bigint;
+    oldest xid;
+    written boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'drop_inbox_partition needs READ COMMITTED, it must see what was committed before it got its lock'
@@ -288,6 +290,7 @@ BEGIN
     END IF;
     SELECT p.part INTO net FROM "{schema}".inbox_partitions() AS p WHERE p.net;
     bytes := pg_total_relation_size(target.part);
+    oldest := pg_snapshot_xmin(pg_current_snapshot())::xid;
     BEGIN
         found := "{schema}".kept_inbox_row(target.part, target.day);  -- at leisure, without a lock
         IF found IS NOT NULL THEN
@@ -298,9 +301,13 @@ BEGIN
         END IF;
         -- From here on nobody writes to this old day; everybody still reads it.
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE', target.part);
-        found := "{schema}".kept_inbox_row(target.part, target.day);
-        IF found IS NOT NULL THEN
-            RETURN jsonb_build_object('outcome', 'kept', 'row', found);
+        -- Whatever the look did not see was written by a transaction that was open then, or younger.
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE age(xmin) <= age($1))', target.part) INTO written USING oldest;
+        IF written THEN
+            found := "{schema}".kept_inbox_row(target.part, target.day);
+            IF found IS NOT NULL THEN
+                RETURN jsonb_build_object('outcome', 'kept', 'row', found);
+            END IF;
         END IF;
         -- One wait alone, for the table that everybody uses; what else DROP locks is asked for without one.
         LOCK TABLE ONLY "{schema}".inbox IN ACCESS EXCLUSIVE MODE;
