@@ -1,242 +1,376 @@
-"""The processor's database, simulated: tables, transactions, a watermark, and what a restore takes away."""
+"""
+The processor's database, simulated as far as its statements need it: READ COMMITTED, row locks, what a crash takes away.
 
-from copy import deepcopy
+A statement sees what was committed when it began, and what its own transaction wrote. It waits for a row that another
+transaction has written or locked, and then looks at that row anew, at nothing else. What the store's statements say stands in
+`statements`; the store itself is the product's.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from math import inf
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+from tests.simulation.processor.hub import Actor, Hub, Killed
 
 from packhorse.core.errors import DatabaseUnavailable
-from packhorse.processor.outcomes import Outcome
-from packhorse.processor.record import Delivery, Stream
-from packhorse.processor.running.work import InboxRow, Known, Result
-from packhorse.processor.storing.store import Mark
+from packhorse.processor.running.endings import Contention
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-Key = tuple[str, UUID]
-MarkKey = tuple[UUID, int]
-
-
-@dataclass(slots=True)
-class Row:
-    outcome: Outcome
-    attempt: int
-    due: float | None = None
-    first_failed: float | None = None
-    reason: str | None = None
-    deliveries: int = 1
-
-
-@dataclass(slots=True)
-class Stopped:
-    delivery: Delivery
-    reason: str
-    attempts: int
-    copied: bool = False
-    state: str = "quarantined"
+Row = dict[str, Any]
+Name = tuple[str, Any]
+TABLES = (
+    "inbox",
+    "retry",
+    "quarantined",
+    "key",
+    "parked",
+    "watermark",
+    "in_hand",
+    "started",
+    "failed",
+)
+LOCK_WAIT = 2.0
+IDLE = 4.0
+"""Seconds after which the server ends a transaction that lies idle; below the group's session time-out."""
 
 
 @dataclass(slots=True)
 class Tables:
-    """All that is durable. `effects` is the handler's own table: ids in the order of their commits."""
+    """All that is committed; rows are never changed, only replaced. `effects` is the handlers' own table, in commit order."""
 
-    inbox: dict[Key, Row] = field(default_factory=dict)
-    marks: dict[MarkKey, tuple[int, int | None, int]] = field(default_factory=dict)
-    quarantined: dict[Key, Stopped] = field(default_factory=dict)
-    failed: list[tuple[UUID, int, str]] = field(default_factory=list)
-    effects: list[UUID] = field(default_factory=list)
+    rows: dict[str, dict[Any, Row]] = field(default_factory=lambda: {name: {} for name in TABLES})
+    effects: list[Any] = field(default_factory=list)
+
+    def copy(self) -> "Tables":
+        return Tables({name: dict(rows) for name, rows in self.rows.items()}, list(self.effects))
 
 
 class Blocked(Exception):
-    """The statement waits for another transaction; the connection can do nothing else meanwhile."""
+    """The statement waits for another transaction."""
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """What a transaction has written and locked."""
+
+    wrote: dict[str, dict[Any, Row | None]] = field(default_factory=dict)
+    effects: list[Any] = field(default_factory=list)
+    locks: set[Name] = field(default_factory=set)
 
 
 class Database:
-    """One server; a restore makes it another incarnation and ends every connection."""
+    """One server; a restore makes it another incarnation."""
 
-    def __init__(self) -> None:
+    def __init__(self, hub: Hub, *, lazy: bool) -> None:
+        self.hub = hub
         self.tables = Tables()
         self.incarnation = 1
         self.up = True
-        self.now = 0.0
-        self.connections: list[Connection] = []
+        self.lazy = lazy
+        self.flushed = Tables()
+        self.locks: dict[Name, Transaction] = {}
+        self.sessions: list[Session] = []
+        self.waiting: list[Actor] = []
+        self.xids = 0
         self.backups: list[Tables] = []
 
-    def connect(self) -> "Connection":
-        if not self.up:
-            raise DatabaseUnavailable("down")
-        connection = Connection(self)
-        self.connections.append(connection)
-        return connection
+    def flush(self) -> None:
+        """Write the log to disk: what is committed survives a crash."""
+        if self.lazy:
+            self.flushed = self.tables.copy()
+
+    def end(self, transaction: Transaction) -> None:
+        """Let go of what a transaction has locked."""
+        for name in transaction.locks:
+            self.locks.pop(name, None)
+        transaction.locks.clear()
+        waiting, self.waiting = self.waiting, []
+        for actor in waiting:
+            self.hub.wake(actor)
+
+    def commit(self, transaction: Transaction) -> None:
+        for table, rows in transaction.wrote.items():
+            into = self.tables.rows[table]
+            for key, row in rows.items():
+                if row is None:
+                    into.pop(key, None)
+                else:
+                    into[key] = row
+        self.tables.effects.extend(transaction.effects)
+        self.end(transaction)
 
     def cut(self) -> None:
-        """End every connection; what was not committed is gone."""
-        for connection in self.connections:
-            connection.lost = True
-            connection.pending = None
-        self.connections.clear()
+        """End every session; what was not committed is gone."""
+        for session in list(self.sessions):
+            session.lose()
 
-    def back_up(self) -> None:
-        self.backups.append(deepcopy(self.tables))
+    def crash(self) -> None:
+        """Lose the tail of commits that were not on disk yet."""
+        self.cut()
+        if self.lazy:
+            self.tables = self.flushed.copy()
 
     def restore(self) -> None:
-        """Go back to the last backup."""
+        """Go back to the last backup, as another incarnation."""
         self.cut()
         self.tables = self.backups.pop()
+        self.flushed = self.tables.copy()
         self.incarnation += 1
 
 
-@dataclass(slots=True)
-class Pending:
-    """What a transaction has written and not committed; effects in order, inbox rows by key."""
+class Session:
+    """One connection; what the product's adapter does with a psycopg connection, it does with this."""
 
-    inbox: dict[Key, Row] = field(default_factory=dict)
-    quarantined: dict[Key, Stopped] = field(default_factory=dict)
-    failed: list[tuple[UUID, int, str]] = field(default_factory=list)
-    effects: list[UUID] = field(default_factory=list)
-
-
-class Connection:
-    """One session: the answers that a lane gives to a batch's requests, as the real store does."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.lost = False
-        self.pending: Pending | None = None
-        self._savepoint: Pending | None = None
+    def __init__(self, database: Database, faults: Callable[[str], bool]) -> None:
+        self.database = database
+        self.hub = database.hub
+        self.life = database.hub.turn.life if database.hub.turn is not None else None
+        self._faults = faults
+        self.pipe = SimpleNamespace(failed=None)
+        self.state = "none"
+        self.transaction: Transaction | None = None
+        self.xid = ""
+        self.canceled = False
+        self.busy: Actor | None = None
+        self._savepoint: Transaction | None = None
+        self._snapshot: Tables | None = None
+        self._idle = 0
+        database.sessions.append(self)
 
     @property
-    def tables(self) -> Tables:
-        if self.lost or not self._database.up:
-            self.lost = True
+    def closed(self) -> bool:
+        return self.state == "lost"
+
+    def end(self) -> None:
+        self.lose()
+
+    def terminate(self) -> None:
+        self.lose()
+
+    def cancel_safe(self, timeout: float) -> None:
+        """Cancel the statement that runs."""
+        del timeout
+        self.canceled = True
+        self.hub.wake(self.busy)
+
+    def lose(self) -> None:
+        """Be cut: the server rolls the transaction back."""
+        if self.state == "lost":
+            return
+        self.state = "lost"
+        self.database.sessions.remove(self)
+        if self.transaction is not None:
+            self.database.end(self.transaction)
+            self.transaction = None
+        self.hub.wake(self.busy)
+
+    # What the adapter asks for.
+
+    def say(self, command: str) -> None:
+        """Execute a command around transactions and savepoints."""
+        self.reach(command)
+        if command == "BEGIN":
+            self.transaction = Transaction()
+            self.database.xids += 1
+            self.xid = str(self.database.xids)
+            self.state = "open"
+            self._watch()
+        elif command == "COMMIT":
+            failed, transaction = self.state == "failed", self.transaction
+            self.transaction, self.state = None, "none"
+            if transaction is not None:
+                self.database.end(transaction) if failed else self.database.commit(transaction)
+        elif command.startswith("ROLLBACK TO"):
+            self._to_savepoint()
+        elif command == "ROLLBACK":
+            transaction, self.transaction, self.state = self.transaction, None, "none"
+            if transaction is not None:
+                self.database.end(transaction)
+        else:
+            self._set_savepoint()
+        self.answered(command)
+
+    def _set_savepoint(self) -> None:
+        now = self.transaction
+        assert now is not None
+        wrote = {table: dict(rows) for table, rows in now.wrote.items()}
+        self._savepoint = Transaction(wrote, list(now.effects), set(now.locks))
+
+    def _to_savepoint(self) -> None:
+        now, then = self.transaction, self._savepoint
+        assert now is not None
+        assert then is not None
+        gone = now.locks - then.locks
+        for name in gone:
+            self.database.locks.pop(name, None)
+        now.locks -= gone
+        now.wrote = {table: dict(rows) for table, rows in then.wrote.items()}
+        now.effects = list(then.effects)
+        self.state = "open"
+
+    def _watch(self) -> None:
+        """Let the server end the transaction when it lies idle for too long."""
+        self._idle += 1
+        mark = self._idle
+
+        def look() -> None:
+            if self.state == "open" and self._idle == mark and self.busy is None:
+                self.lose()
+
+        self.hub.after(IDLE, look)
+
+    def execute(
+        self, statement: Callable[["Session", Row], tuple[list[Any], int]], name: str, values: Row
+    ) -> Any:
+        """Execute one statement, in the open transaction or in one of its own."""
+        self.reach(name)
+        own = self.transaction is None
+        if own:
+            self.transaction = Transaction()
+        try:
+            answer = self._wait_for(statement, values)
+        except psycopg.errors.UniqueViolation:
+            self._failed(own)
+            raise
+        except Contention:
+            self._failed(own)
+            raise
+        finally:
+            self._snapshot = None
+        if own:
+            assert self.transaction is not None
+            self.database.commit(self.transaction)
+            self.transaction = None
+        else:
+            self._watch()
+        self.answered(name)
+        return answer
+
+    def _failed(self, own: bool) -> None:
+        if own and self.transaction is not None:
+            self.database.end(self.transaction)
+            self.transaction = None
+        elif self.state == "open":
+            self.state = "failed"
+
+    def _wait_for(self, statement: Callable[["Session", Row], Any], values: Row) -> Any:
+        deadline = self.hub.now + LOCK_WAIT
+        while True:
+            try:
+                return statement(self, values)
+            except Blocked:
+                if self._snapshot is None:
+                    self._snapshot = self.database.tables.copy()
+            if self.hub.now >= deadline:
+                raise Contention("lock timeout")
+            assert self.hub.turn is not None
+            self.database.waiting.append(self.hub.turn)
+            self._give_way(deadline)
+
+    def _give_way(self, until: float) -> None:
+        self.busy = self.hub.turn
+        try:
+            self.hub.wait(until)
+        finally:
+            self.busy = None
+        self._check()
+
+    def _check(self) -> None:
+        if self.state == "lost" or not self.database.up:
+            self.lose()
             raise DatabaseUnavailable("the connection was lost")
-        return self._database.tables
+        if self.canceled:
+            self.canceled = False
+            if self.transaction is not None:
+                self.state = "failed"
+            raise Contention("canceled")
 
-    def look_up(self, stream: Stream, partition: int, ids: list[UUID]) -> Known:
-        tables, now = self.tables, self._database.now
-        mark = tables.marks.get((stream.topic_id, partition))
-        if mark is None:
-            return Known(None, False, None, {})
-        rows = {}
-        for one in ids:
-            row = tables.inbox.get((stream.source, one))
-            if row is not None:
-                stopped = tables.quarantined.get((stream.source, one))
-                rows[one] = InboxRow(
-                    row.outcome,
-                    row.attempt,
-                    0.0 if row.due is None else row.due - now,
-                    0.0 if row.first_failed is None else now - row.first_failed,
-                    None if stopped is None else stopped.state,
-                    stopped is None or stopped.copied or stopped.state != "quarantined",
-                )
-        wall = EPOCH + timedelta(seconds=now)
-        return Known(mark[0], mark[2] == self._database.incarnation, wall, rows)
+    def reach(self, name: str) -> None:
+        """Come to the server, later; or be cut on the way."""
+        self._give_way(self.hub.now)
+        if self.state == "failed" and not name.startswith(("ROLLBACK", "COMMIT")):
+            raise psycopg.errors.InFailedSqlTransaction("failed")
+        if self._faults(f"connection cut before {name}"):
+            self.lose()
+            raise DatabaseUnavailable("cut")
 
-    def begin(self) -> None:
-        assert self.tables is not None
-        self.pending, self._savepoint = Pending(), None
+    def answered(self, name: str) -> None:
+        """Get the answer; or be cut, though it was done."""
+        if self._faults(f"connection cut after {name}"):
+            self.lose()
+            raise DatabaseUnavailable("cut")
 
-    def savepoint(self) -> None:
-        assert self.tables is not None
-        self._savepoint = deepcopy(self.pending)
+    def nap(self, seconds: float) -> None:
+        """Let a handler take its time with a statement."""
+        self._give_way(self.hub.now + seconds)
 
-    def to_savepoint(self) -> None:
-        assert self.tables is not None
-        self.pending = deepcopy(self._savepoint)
+    # What statements are made of.
 
-    def effect(self, one: UUID) -> None:
-        """Do what the handler of *one* does."""
-        assert self.tables is not None
-        assert self.pending is not None
-        self.pending.effects.append(one)
+    def see(self, table: str, key: Any) -> Row | None:
+        """Return the row as this statement sees it."""
+        assert self.transaction is not None
+        wrote = self.transaction.wrote.get(table)
+        if wrote is not None and key in wrote:
+            return wrote[key]
+        return (self._snapshot or self.database.tables).rows[table].get(key)
 
-    def write(self, stream: Stream, results: list[Result]) -> bool:
-        tables, pending = self.tables, self.pending
-        assert pending is not None
-        keys = [(stream.source, result.delivery.id) for result in results]
-        for other in self._database.connections:
-            if other is not self and other.pending and any(key in other.pending.inbox for key in keys):
+    def scan(self, table: str) -> Iterator[tuple[Any, Row]]:
+        """Yield all rows as this statement sees them."""
+        assert self.transaction is not None
+        seen = (self._snapshot or self.database.tables).rows[table]
+        wrote = self.transaction.wrote.get(table)
+        if not wrote:
+            yield from list(seen.items())
+            return
+        merged = {**seen, **wrote}
+        yield from ((key, row) for key, row in merged.items() if row is not None)
+
+    def newest(self, table: str, key: Any) -> Row | None:
+        """Lock the row, or the place for it, and return what stands there now."""
+        transaction, locks = self.transaction, self.database.locks
+        assert transaction is not None
+        holder = locks.get((table, key))
+        if holder is not transaction:
+            if holder is not None:
                 raise Blocked
-        for key, result in zip(keys, results, strict=True):
-            row = tables.inbox.get(key)
-            expected = None if result.row is None else (Outcome.RETRY, result.row.attempt)
-            if (None if row is None else (row.outcome, row.attempt)) != expected:
-                return False
-            pending.inbox[key] = self._row(result, row)
-            if result.failed_as is not None:
-                pending.failed.append((result.delivery.id, result.attempt, result.failed_as))
-            if result.outcome is Outcome.QUARANTINE:
-                pending.quarantined[key] = Stopped(result.delivery, result.reason or "", result.attempt)
-        return True
+            locks[table, key] = transaction
+            transaction.locks.add((table, key))
+        wrote = transaction.wrote.get(table)
+        if wrote is not None and key in wrote:
+            return wrote[key]
+        return self.database.tables.rows[table].get(key)
 
-    def _row(self, result: Result, before: Row | None) -> Row:
-        now = self._database.now
-        failed = result.outcome in {Outcome.RETRY, Outcome.QUARANTINE}
-        first = before.first_failed if before is not None else None
-        retry = result.outcome is Outcome.RETRY
-        return Row(
-            outcome=result.outcome,
-            attempt=result.attempt + 1 if retry else result.attempt,
-            due=now + result.delay if retry else None,
-            first_failed=now if failed and first is None else first,
-            reason=result.reason,
-            deliveries=1 if before is None else before.deliveries + (0 if result.again else 1),
-        )
+    def is_locked(self, table: str, key: Any) -> bool:
+        """Return whether another transaction holds the row."""
+        holder = self.database.locks.get((table, key))
+        return holder is not None and holder is not self.transaction
 
-    def commit(self) -> None:
-        tables, pending = self.tables, self.pending
-        assert pending is not None
-        tables.inbox.update(pending.inbox)
-        tables.quarantined.update(pending.quarantined)
-        tables.failed.extend(pending.failed)
-        tables.effects.extend(pending.effects)
-        self.pending = None
+    def seize(self, table: str, key: Any, match: Callable[[Row], bool] = lambda row: True) -> Row | None:
+        """Lock the row if it matches as this statement sees it, and return it if it still does."""
+        row = self.see(table, key)
+        if row is None or not match(row):
+            return None
+        row = self.newest(table, key)
+        return row if row is not None and match(row) else None
 
-    def roll_back(self) -> None:
-        self.pending = None
+    def put(self, table: str, key: Any, row: Row | None) -> None:
+        """Write a row that is locked."""
+        assert self.transaction is not None
+        self.transaction.wrote.setdefault(table, {})[key] = row
 
-    def count_deliveries(self, stream: Stream, ids: list[UUID]) -> None:
-        for one in ids:
-            if (row := self.tables.inbox.get((stream.source, one))) is not None:
-                row.deliveries += 1
+    def insert(self, table: str, key: Any, row: Row) -> None:
+        """Insert a row. Raises UniqueViolation."""
+        if self.newest(table, key) is not None:
+            raise psycopg.errors.UniqueViolation(f"{table} {key}")
+        self.put(table, key, row)
 
-    def uncopied(self, source: str, ids: list[UUID]) -> list[Stopped]:
-        found = (self.tables.quarantined.get((source, one)) for one in ids)
-        return [one for one in found if one and one.state == "quarantined" and not one.copied]
+    def effect(self, one: Any) -> None:
+        """Do what a handler does."""
+        if self.transaction is None or self.state != "open":
+            raise DatabaseUnavailable("no transaction")
+        self.transaction.effects.append(one)
 
-    def confirm_copies(self, stopped: list[Stopped]) -> None:
-        known = self.tables.quarantined.values()
-        for one in stopped:
-            if any(one is other for other in known):
-                one.copied = True
 
-    def move_watermark(
-        self, stream: Stream, partition: int, *, old: int, new: int, leader_epoch: int | None
-    ) -> bool:
-        key = (stream.topic_id, partition)
-        mark = self.tables.marks.get(key)
-        if mark is None or mark[0] != old or mark[2] != self._database.incarnation:
-            return False
-        self.tables.marks[key] = (new, leader_epoch, self._database.incarnation)
-        return True
-
-    def read_watermark(self, stream: Stream, partition: int) -> Mark:
-        mark = self.tables.marks.get((stream.topic_id, partition))
-        if mark is None:
-            return Mark(None, None, False, 0)
-        return Mark(mark[0], mark[1], mark[2] == self._database.incarnation, 0)
-
-    def first_watermark(self, stream: Stream, partition: int, offset: int) -> bool:
-        key = (stream.topic_id, partition)
-        if key in self.tables.marks:
-            return False
-        self.tables.marks[key] = (offset, None, self._database.incarnation)
-        return True
-
-    def adopt_watermark(self, stream: Stream, partition: int, *, old: int, new: int) -> bool:
-        key = (stream.topic_id, partition)
-        mark = self.tables.marks.get(key)
-        if mark is None or mark[0] != old:
-            return False
-        self.tables.marks[key] = (new, mark[1] if new == old else None, self._database.incarnation)
-        return True
+__all__ = ["Blocked", "Database", "Killed", "Session", "Tables", "inf"]

@@ -1,409 +1,257 @@
-"""The schedule: members of a group, the broker, the database and faults take steps in an order drawn from one seed."""
+"""Everything, and what goes wrong: members of a group, broker, database, an operator, and faults drawn from one seed."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from random import Random
-from typing import ClassVar
+from typing import Any
 from uuid import UUID
 
-from tests.simulation.processor.database import Blocked, Connection, Database
-from tests.simulation.processor.lane import Copies, Deed, Lane, Script, record
+from tests.simulation.processor.adapter import adapted
+from tests.simulation.processor.broker import SESSION, Broker, Place
+from tests.simulation.processor.check import Checks
+from tests.simulation.processor.database import Database, Session
+from tests.simulation.processor.hub import Hub, Life, NoEnd, enter, leave
+from tests.simulation.processor.messages import GROUP, SOURCE, TYPES, Deed, Script, make_app
+from tests.simulation.processor.people import Operator
+from tests.simulation.processor.process import Process
 
-from packhorse.core.backoff import Backoff
-from packhorse.core.errors import DatabaseUnavailable, PackhorseError
-from packhorse.core.message import MessageType
-from packhorse.processor.app import Processor
-from packhorse.processor.context import Context
-from packhorse.processor.member.desk import Desk
-from packhorse.processor.member.jobs import BatchJob, Job, OpenJob, Place, Report
-from packhorse.processor.offsets.starting import LogEnds, MissingRecords, NoStart, start_of
-from packhorse.processor.partition.events import (
-    BatchEnded,
-    Ended,
-    Event,
-    Opened,
-    OpenFailed,
-)
-from packhorse.processor.partition.orders import (
-    Alarm,
-)
-from packhorse.processor.partition.state import (
-    Limits,
-)
-from packhorse.processor.policy import Retry
-from packhorse.processor.record import Record, Stream, delivery_of
-from packhorse.processor.running.batch import Batch, run_batch
-from packhorse.processor.running.endings import Contention
-from packhorse.processor.running.work import Request, RollBack, RunHandler, Work
-
-TOPIC = "sim.orders"
-TOPIC_ID = UUID(int=1)
-TYPE = MessageType(type="sim.Placed", version=1, namespace="sim", aggregatetype="orders", schema="{}")
-STREAM = Stream(topic=TOPIC, topic_id=TOPIC_ID, source=TOPIC)
-ATTEMPTS = 3
-ENDLESS = 10_000
-LIMITS = Limits(
-    batch=4,
-    buffered=8,
-    commit_every=0.2,
-    quick=2.0,
-    ask_again=1.0,
-    backoff=Backoff(first=0.05, longest=0.4),
-)
-
-
-class Placed:
-    __packhorse__: ClassVar[MessageType] = TYPE
-
-
-def make_app() -> Processor:
-    app = Processor("sim")
-
-    @app.handler(Placed, retry=Retry(attempts=ATTEMPTS, delays=["100ms"], budget="1h"))
-    def placed(message: Placed, ctx: Context) -> None:
-        del message, ctx
-
-    return app
-
+from packhorse.core.errors import DatabaseUnavailable
+from packhorse.core.naming import quarantine_topic
+from packhorse.processor.tiers.ladder import ReadTopic
 
 APP = make_app()
-
-
-class SimClock:
-    """Be the port `Clock` on the database's time."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def now(self) -> object:
-        raise NotImplementedError
-
-    def monotonic(self) -> float:
-        return self._database.now
-
-
-class SimChance:
-    """Be the port `Chance` from the world's seed."""
-
-    def __init__(self, random: Random) -> None:
-        self.fraction = random.random
-
-
-@dataclass(slots=True)
-class Running:
-    """One job that a lane works on, a request at a time."""
-
-    job: Job
-    lane: Lane | None = None
-    batch: Batch | None = None
-    request: Request | None = None
-    waited: int = 0
-
-
-class Fetch:
-    """One member's fetcher; after a seek it may bring records of the old position first."""
-
-    def __init__(self, world: "World") -> None:
-        self._world = world
-        self.at: dict[Place, int] = {}
-        self.stale: dict[Place, int] = {}
-        self.paused: set[Place] = set()
-        self.commits: list[tuple[Place, int]] = []
-
-    def attach(self, topic: str, partition: int, offset: int) -> None:
-        self.at[topic, partition] = offset
-
-    def seek(self, topic: str, partition: int, offset: int) -> bool:
-        place = (topic, partition)
-        if self._world.fault("stale fetch"):
-            self.stale[place] = self.at[place]
-        self.at[place] = offset
-        return True
-
-    def pause(self, topic: str, partition: int) -> None:
-        self.paused.add((topic, partition))
-
-    def resume(self, topic: str, partition: int) -> None:
-        self.paused.discard((topic, partition))
-
-    def commit(self, topic: str, partition: int, position: int, leader_epoch: int | None) -> None:
-        del leader_epoch
-        self.commits.append(((topic, partition), position))
-
-
-class Member:
-    """One process: the product's desk, with a lane for each partition."""
-
-    def __init__(self, world: "World", name: str) -> None:
-        self.world = world
-        self.name = name
-        self.fetch = Fetch(world)
-        self.jobs: list[Running] = []
-        self.connections: dict[tuple[Place, int], Connection] = {}
-        self._watchdog: Connection | None = world.database.connect() if world.database.up else None
-        self.frozen = False
-        self.draining: set[Place] = set()
-        self.desk = Desk(
-            fetcher=self.fetch,
-            submit=lambda job: self.jobs.append(Running(job)),
-            limits=LIMITS,
-            clock=SimClock(world.database),  # type: ignore[arg-type]  # no wall clock here
-            chance=SimChance(world.random),  # type: ignore[arg-type]  # no ids here
-            alarm=self._alarm,
-        )
-
-    def _alarm(self, place: Place, alarm: Alarm) -> None:
-        self.world.say(f"{self.name} {place[1]} alarm {alarm.what}: {alarm.text}")
-
-    def watch(self) -> None:
-        """Do what the watchdog does each second: find out that the database is another one, also while nothing is to do."""
-        if self._watchdog is not None and not self._watchdog.lost:
-            return
-        try:
-            made = self.world.database.connect()
-        except DatabaseUnavailable:
-            return
-        self.desk.voided()
-        self._watchdog = made
-
-    def step_job(self, running: Running) -> None:
-        """Let a lane do one request."""
-        job = running.job
-        if isinstance(job, OpenJob):
-            self._done(running, self._open(job))
-        elif isinstance(job, BatchJob):
-            self._step_batch(running, job)
-
-    def _step_batch(self, running: Running, job: BatchJob) -> None:
-        nothing = BatchEnded(
-            ended=Ended.VOID, position=job.position, leader_epoch=None, handled=0, records=0, size=0
-        )
-        if running.batch is None:
-            if job.fence.up:
-                self._done(running, nothing)
-                return
-            if (lane := self._lane(running, job)) is None:
-                self._done(running, nothing)
-                return
-            running.lane = lane
-            return
-        assert running.lane is not None
-        assert running.request is not None
-        self._answer(running, running.lane, running.batch, running.request)
-
-    def _answer(self, running: Running, lane: Lane, batch: Batch, request: Request) -> None:
-        world = self.world
-        try:
-            try:
-                world.before(request)
-                answer = lane.execute(request)
-                world.after(request)
-            except Blocked:
-                running.waited += 1
-                if running.waited < 30:
-                    return
-                world.end_idle(lane.connection)
-                running.request = batch.throw(Contention("lock timeout"))
-            except PackhorseError as error:
-                if isinstance(error, DatabaseUnavailable):
-                    lane.connection.lost, lane.connection.pending = True, None
-                running.request = batch.throw(error)
-            else:
-                running.request = batch.send(answer)
-        except StopIteration as done:
-            self._done(running, done.value)
-
-    def _lane(self, running: Running, job: BatchJob) -> Lane | None:
-        known = self.connections.get((job.place, job.generation))
-        connection = self._connection(job)
-        if connection is None or (known is not None and known is not connection):
-            return None
-        work = Work(
-            stream=STREAM,
-            partition=job.place[1],
-            deliveries=[delivery_of(one, STREAM) for one in job.records],
-            position=job.position,
-            leader_epoch=job.leader_epoch,
-            charged=job.charged,
-            contended=job.contended,
-            tried_below=job.tried_below,
-        )
-        running.batch = self.world.run_batch(work, APP, jitter=self.world.random.random)
-        running.request = next(running.batch)
-        return Lane(connection, work, self.world.script, self.world.copies, job.fence)
-
-    def _connection(self, job: Job) -> Connection | None:
-        at = (job.place, job.generation)
-        known = self.connections.get(at)
-        if known is not None and not known.lost and self.world.database.up:
-            known.pending = None
-            return known
-        try:
-            made = self.world.database.connect()
-        except DatabaseUnavailable:
-            return None
-        self.connections[at] = made
-        if known is not None:
-            self.desk.voided()
-        return made
-
-    def _open(self, job: Job) -> Event:
-        connection, place = self._connection(job), job.place
-        if connection is None:
-            return OpenFailed(away="database", text="away")
-        partition, world = place[1], self.world
-        try:
-            mark = connection.read_watermark(STREAM, partition)
-            ends = world.ends(partition)
-            start = start_of(mark, ends, where="sim", group="sim", missing=MissingRecords.STOP)
-            if isinstance(start, NoStart):
-                return OpenFailed(refused=True, text=start.text)
-            if start.first:
-                secured = connection.first_watermark(STREAM, partition, start.watermark)
-            elif start.adopt:
-                secured = connection.adopt_watermark(
-                    STREAM, partition, old=mark.offset or 0, new=start.watermark
-                )
-            else:
-                secured = True
-        except DatabaseUnavailable:
-            return OpenFailed(away="database", text="away")
-        if not secured:
-            return OpenFailed(away="watermark", text="moved")
-        return Opened(
-            start=start.offset,
-            position=start.watermark,
-            leader_epoch=mark.leader_epoch,
-            committed=ends.committed,
-            topic_id=TOPIC_ID,
-        )
-
-    def _done(self, running: Running, event: Event) -> None:
-        self.jobs.remove(running)
-        self.desk.reported(Report(place=running.job.place, generation=running.job.generation, event=event))
-
-
-@dataclass(slots=True)
-class Plan:
-    """How many faults of each kind a schedule has."""
-
-    faults: int = 6
-    restores: int = 1
-    deeds: bool = True
+TIERS = APP.tiers(SOURCE)
+SOURCES = {SOURCE: ReadTopic(SOURCE, None)} | {APP.tier_topic(SOURCE, t): ReadTopic(SOURCE, t) for t in TIERS}
+QUARANTINE = quarantine_topic(SOURCE, GROUP)
+STEPS = 40_000
+ENDLESS = 1_000
+PASSING = {Deed.LATER, Deed.SLOW, Deed.REGISTRY}
+"""What would go on for hours if it went on for ever, and costs no attempt."""
+CALM = 0.15
+"""How many of all schedules have no fault at all."""
 
 
 class World:
-    """Everything, and the schedule."""
+    """One schedule."""
 
-    run_batch = staticmethod(run_batch)
-
-    def __init__(self, seed: int, plan: Plan | None = None) -> None:
-        self.random = Random(seed)
-        self.plan = plan or Plan()
+    def __init__(self, seed: int, *, faults: int = 8, theme: str = "") -> None:
         self.seed = seed
-        self.trace: list[str] = []
-        self.faults_left = self.random.randint(0, self.plan.faults)
-        self.restores_left = self.random.randint(0, self.plan.restores)
-        self.restored = False
-        self.database = Database()
-        self.copies = Copies(self.fault)
-        self.logs: list[list[Record]] = [[], []]
-        self.committed: dict[int, int] = {}
-        self.highest: dict[int, int] = {}
-        self.owners: dict[int, Member | None] = {0: None, 1: None}
-        self.members: list[Member] = [Member(self, "a"), Member(self, "b")]
-        self.born = 2
-        self.script = Script(self._fill())
+        self.random = random = Random(seed)
+        self.hub = Hub(random)
+        self.hub.world = self  # type: ignore[attr-defined]
+        self.story: list[str] = []
+        self.theme = theme
+        self.faults_left = 0 if random.random() < CALM else random.randint(1, faults)
+        self.app, self.sources = APP, SOURCES
+        self.lanes = random.choice([1, 2, 3])
+        self.database = Database(self.hub, lazy=random.random() < 0.3)
+        self.broker = Broker(self, random.choice([1, 2]))
+        for topic in (*SOURCES, QUARANTINE):
+            self.broker.make(topic)
+        self.places: list[Place] = [(topic, p) for topic in SOURCES for p in range(self.broker.partitions)]
+        self.scripts: dict[UUID, Script] = {}
+        self.deeds: dict[UUID, tuple[Deed, int]] = {}
+        self.checks = Checks(self)
+        self._born = 0
+        self.processes: list[Process] = []
+        self.restored = self.killed = 0
+        self.broken = ""
+        self.forgotten: set[Place] = set()
+        self._fill()
 
-    def _fill(self) -> dict[UUID, tuple[Deed, int]]:
-        deeds: dict[UUID, tuple[Deed, int]] = {}
-        for partition, log in enumerate(self.logs):
-            offset = 0
-            for n in range(self.random.randint(3, 10)):
-                one = UUID(int=(partition + 1) * 1000 + n)
-                offset += 1 if self.random.random() < 0.9 else 3  # a hole, as compaction leaves it
-                log.append(record(TOPIC, partition, offset - 1, one, TYPE.type))
-                if self.random.random() < 0.15:
-                    log.append(record(TOPIC, partition, offset, one, TYPE.type))  # published twice
-                    offset += 1
-                if self.plan.deeds and self.random.random() < 0.3:
-                    deed = self.random.choice(list(Deed))
-                    deeds[one] = (deed, self._times(deed))
-        return deeds
+    # What there is to do.
 
-    def _times(self, deed: Deed) -> int:
-        """Return how often; what would go on for ever is tried as well, where it must come to an end."""
-        endless = deed in {Deed.CUTS, Deed.CONTENDS, Deed.FAILS} and self.random.random() < 0.3
-        return ENDLESS if endless else self.random.randint(1, 4)
+    def _fill(self) -> None:
+        random, number = self.random, 0
+        types = random.sample(TYPES, random.choice([1, 2, 3, 6]))
+        troubled = random.choice([0.0, 0.2, 0.5])
+        for partition in range(self.broker.partitions):
+            place = SOURCE, partition
+            keys = [f"k{partition}{n}".encode() for n in range(random.randint(1, 3))]
+            for _ in range(random.randint(2, 12)):
+                number += 1
+                one = UUID(int=number)
+                key = None if random.random() < 0.05 else random.choice(keys)
+                cls = random.choice(types)
+                headers = (("id", str(one).encode()), ("type", cls.__packhorse__.type.encode()))
+                for _ in range(2 if random.random() < 0.08 else 1):
+                    self.broker.append(place, key, one.bytes, headers)
+                    self.broker.skip(place, 0 if random.random() < 0.85 else random.randint(1, 3))
+                deed, times = Deed.WELL, 0
+                if random.random() < troubled:
+                    deed = random.choice(list(Deed))
+                    times = random.choice([1, 1, 2, 3, 3 if deed in PASSING else ENDLESS])
+                self.deeds[one] = deed, times
+                self.scripts[one] = Script(deed, times)
+
+    def script(self, one: UUID) -> Script:
+        return self.scripts[one]
+
+    # What goes wrong.
 
     def say(self, text: str) -> None:
-        self.trace.append(f"{self.database.now:.2f} {text}")
+        self.story.append(f"{self.hub.now:.3f} {text}")
 
-    def fault(self, what: str, chance: float = 0.2) -> bool:
+    def fault(self, what: str, chance: float = 0.01) -> bool:
         """Return whether a fault happens now, and remember it."""
         if self.faults_left and self.random.random() < chance:
             self.faults_left -= 1
-            self.say(f"fault: {what}")
+            turn = self.hub.turn
+            self.say(f"fault: {what} ({turn.name if turn is not None else ''})")
             return True
         return False
 
-    def ends(self, partition: int) -> LogEnds:
-        log = self.logs[partition]
-        return LogEnds(0, log[-1].offset + 1, self.committed.get(partition))
+    def connect(self) -> Session:
+        self.hub.pause()
+        if not self.database.up:
+            raise DatabaseUnavailable("down")
+        return Session(self.database, self.fault)
 
-    def before(self, request: Request) -> None:
-        if self._may_cut(request) and self.fault(f"connection cut before {type(request).__name__}", 0.02):
-            raise DatabaseUnavailable("cut")
+    def kill_mine(self) -> None:
+        """Let the process whose turn it is die."""
+        turn = self.hub.turn
+        assert turn is not None
+        self.kill(next(one for one in self.processes if one.life is turn.life))
 
-    def after(self, request: Request) -> None:
-        """Lose an answer: what was asked for has happened."""
-        if self._may_cut(request) and self.fault(f"connection cut after {type(request).__name__}", 0.02):
-            raise DatabaseUnavailable("cut")
+    def kill(self, process: Process) -> None:
+        self.say(f"{process.name} is killed")
+        self.killed += 1
+        for session in list(self.database.sessions):
+            if session.life is process.life:
+                session.lose()
+        self._forget(process)
+        self.hub.kill(process.life)
 
-    def _may_cut(self, request: Request) -> bool:
-        """Spare what never raises; and a handler whose run is cut again and again is blamed, rightly."""
-        cuts = sum("RunHandler" in line for line in self.trace)
-        return not isinstance(request, RollBack) and (not isinstance(request, RunHandler) or cuts < 2)
+    def _forget(self, process: Process) -> None:
+        self.processes.remove(process)
+        self.hub.after(SESSION, lambda: self.broker.leave(process))
+        self.hub.after(self.random.choice([0.1, 3.0]), self.start)
 
-    def end_idle(self, waiting: Connection) -> None:
-        """Let the server end the transactions that lie idle and hold what *waiting* waits for."""
-        for other in list(self.database.connections):
-            if other is not waiting and other.pending is not None:
-                other.lost, other.pending = True, None
-                self.database.connections.remove(other)
+    def gone(self, process: Process) -> None:
+        """Take that a process has ended by itself."""
+        if process in self.processes:
+            for session in list(self.database.sessions):
+                if session.life is process.life:
+                    session.lose()
+            self._forget(process)
+            self.hub.kill(process.life)
 
-    def steps(self) -> Iterator[None]:
-        """Take one step after another until all is done."""
-        while not self.finished() or self._restored_at_rest():
-            self.random.choice(self._moves())()
-            yield
+    def start(self) -> None:
+        self._born += 1
+        self.processes.append(Process(self, f"m{self._born}"))
 
-    def _restored_at_rest(self) -> bool:
-        """Restore once more while nobody has anything to do, if the schedule has a restore left."""
-        if not self.restores_left or not self.database.backups:
-            return False
-        self.restore()
-        return True
+    def _freeze(self, process: Process) -> None:
+        seconds = self.random.choice([1.0, 5.0, 8.0, 40.0])
+        process.life.frozen = self.hub.now + seconds
+        self.say(f"{process.name} freezes for {seconds:g} s")
 
-    def restore(self) -> None:
-        """Put the database back to the last backup, under whoever works."""
-        self.restores_left -= 1
-        self.restored = True
+        def look() -> None:
+            if process.life.frozen > self.hub.now:
+                self.broker.leave(process)
+
+        self.hub.after(SESSION, look)
+
+    def _hold(self, process: Process) -> None:
+        """Let one thread get no turn for a while."""
+        actor = self.random.choice(process.life.actors)
+        seconds = self.random.choice([0.5, 3.0, 20.0, 45.0])
+        actor.hold = self.hub.now + seconds
+        self.say(f"{actor.name} gets no turn for {seconds:g} s")
+
+    def _down(self) -> None:
+        seconds = self.random.choice([0.5, 5.0, 30.0])
+        self.database.up = False
+        self.say(f"database down for {seconds:g} s")
+        self.database.crash()
+
+        def up() -> None:
+            self.database.up = True
+
+        self.hub.after(seconds, up)
+
+    def _restore(self) -> None:
+        if not self.database.backups:
+            return
         self.say("database restored")
+        self.restored += 1
         self.database.restore()
 
-    def finished(self) -> bool:
+    def _trouble(self) -> None:
+        """Let one of the greater faults happen."""
+        process = self.random.choice(self.processes) if self.processes else None
+        choices: list[Callable[[], object]] = [
+            self._down,
+            self._restore,
+            self._cut,
+            self.broker.deal,
+            self._forget_offsets,
+        ]
+        if process is not None:
+            for call in (self.kill, self._freeze, self._hold, self._stop):
+                choices += [lambda call=call: call(process)] * 2  # type: ignore[misc]
+        self.faults_left -= 1
+        self.random.choice(choices)()
+
+    def _cut(self) -> None:
+        self.say("all connections cut")
+        self.database.cut()
+
+    def _stop(self, process: Process) -> None:
+        self.say(f"{process.name} is stopped")
+        process.stopping = True
+
+    def _forget_offsets(self) -> None:
+        """Let the group's offsets of a partition expire, or be set to the end."""
+        place = self.random.choice(self.places)
+        if self.database.tables.rows["watermark"]:
+            self.say(f"offsets of {place} are lost")
+            self.broker.committed.pop(place, None)
+            self.forgotten.add(place)
+
+    # The schedule.
+
+    def run(self) -> str | None:
+        """Run until all is done; return what is wrong with its history, None when nothing is."""
+        enter(self.hub)
+        try:
+            with adapted():
+                return self._run()
+        finally:
+            for process in self.processes:
+                self.hub.turn = None
+                self.hub.kill(process.life)
+            leave()
+
+    def _run(self) -> str | None:
+        self.taken = taken = 0
+        operator = Operator(self)
+        self.hub.spawn(Life("operator"), "operator", operator.work)
+        for _ in range(self.random.choice([1, 2, 3])):
+            self.start()
+        try:
+            going = True
+            while going or not self.checks.finished():
+                self.taken = taken = taken + 1
+                if taken > STEPS:
+                    raise NoEnd("no end")
+                if self.faults_left and self.random.random() < 0.002:
+                    self._trouble()
+                if self.random.random() < 0.0005:
+                    self.database.backups.append(self.database.tables.copy())
+                going = self.hub.step()
+                assert not self.broken, self.broken
+            found = self.checks.history()
+        except AssertionError as error:
+            found = [f"{type(error).__name__}: {error}", *self.checks.left()]
+        if not found:
+            return None
         return (
-            self.database.up
-            and all(owner is not None and not owner.frozen for owner in self.owners.values())
-            and all(
-                self.database.tables.marks.get((TOPIC_ID, p), (-1,))[0] == log[-1].offset + 1
-                and self.committed.get(p) == log[-1].offset + 1
-                for p, log in enumerate(self.logs)
-            )
+            f"seed {self.seed}{self.theme and ' ' + self.theme}: "
+            + "; ".join(found)
+            + "\n"
+            + "\n".join(self.story[-60:])
         )
 
-    def _moves(self) -> list[Callable[[], object]]:
-        from tests.simulation.processor.moves import moves_of
 
-        return moves_of(self)
+def fault_of(seed: int, **options: Any) -> str | None:
+    """Return what is wrong with the history of one schedule."""
+    return World(seed, **options).run()

@@ -45,6 +45,7 @@ from packhorse.processor.running.work import (
     Decode,
     DecodeAll,
     Failure,
+    MarkStart,
     Member,
     Ran,
     Request,
@@ -108,6 +109,7 @@ class AsyncLane:
         self._sessions: AsyncSessions | None = None
         self._fence = Fence()
         self._work: Work | None = None
+        self._has_marked = False
         self._id = plant.chance.message_id(plant.clock.now())
         self._xid = ""
         self._task: asyncio.Future[None] | None = None
@@ -122,10 +124,10 @@ class AsyncLane:
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended; blocks the calling thread alone."""
-        self._work, self._fence = work, fence
+        self._work, self._fence, self._has_marked = work, fence, False
         try:
             ended = asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
-            if work.marked:
+            if self._has_marked:
                 asyncio.run_coroutine_threadsafe(self._forget_start(work), self._loop.get()).result()
             return ended
         finally:
@@ -151,7 +153,11 @@ class AsyncLane:
             asyncio.run_coroutine_threadsafe(self._end(), self._loop.get()).result()
 
     async def _forget_start(self, work: Work) -> None:
-        """Take back that the message was begun: this process has lived through it, however it ended."""
+        """
+        Take back that the message was begun: this process has lived through it, however it ended.
+
+        Only for what this run has marked: one that only waited for another drainer has lived through nothing.
+        """
         with suppress(PackhorseError):
             await self._connect()
             offsets = [delivery.record.offset for delivery in work.deliveries]
@@ -252,6 +258,7 @@ class AsyncLane:
         self._xid = await postgres.abegin(connection)
 
     async def _store(self, request: Request) -> object:
+        self._has_marked = self._has_marked or isinstance(request, MarkStart)
         try:
             answer = await postgres.arun(self._held(), steps_of(request, self._plant, self._here, self._xid))
         except postgres.UniqueViolation:

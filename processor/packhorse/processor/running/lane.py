@@ -40,6 +40,7 @@ from packhorse.processor.running.work import (
     Decode,
     DecodeAll,
     Failure,
+    MarkStart,
     Member,
     Ran,
     Request,
@@ -72,6 +73,7 @@ class Lane:
         self._sessions: Sessions | None = None
         self._fence = Fence()
         self._work: Work | None = None
+        self._has_marked = False
         self._xid = ""
 
     def is_fresh(self) -> bool:
@@ -80,10 +82,10 @@ class Lane:
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended."""
-        self._work, self._fence = work, fence
+        self._work, self._fence, self._has_marked = work, fence, False
         try:
             ended = drive(batch, self._execute)
-            if work.marked:
+            if self._has_marked:
                 self._forget_start(work)
             return ended
         finally:
@@ -105,7 +107,11 @@ class Lane:
         self._link.close()
 
     def _forget_start(self, work: Work) -> None:
-        """Take back that the message was begun: this process has lived through it, however it ended."""
+        """
+        Take back that the message was begun: this process has lived through it, however it ended.
+
+        Only for what this run has marked: one that only waited for another drainer has lived through nothing.
+        """
         with suppress(PackhorseError):
             offsets = [delivery.record.offset for delivery in work.deliveries]
             spot = work.stream.topic_id, work.partition
@@ -175,6 +181,7 @@ class Lane:
         self._xid = postgres.begin(connection)
 
     def _store(self, request: Request) -> object:
+        self._has_marked = self._has_marked or isinstance(request, MarkStart)
         try:
             answer = postgres.run(self._held(), steps_of(request, self._plant, self._here, self._xid))
         except postgres.UniqueViolation:

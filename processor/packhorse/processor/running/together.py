@@ -15,6 +15,7 @@ def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any,
     A message whose key stops at an earlier one of the batch must not take effect: then the transaction is run again without
     both. A handler that fails as a whole is run for half of them, and so on, until one alone is to blame.
     """
+    _park_behind(members)
     todo = [member for member in members if member.result is None]
     half = how.most if how.most is not None else len(todo)
     todo = todo[:half]
@@ -46,6 +47,18 @@ def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any,
         return None
     last = todo[-1]
     return next(at for at, member in enumerate(members) if member is last) + 1
+
+
+def _park_behind(members: list[Member]) -> None:
+    """Let go behind those that are decided and park their key, a payload that can't be decoded say, what comes after them of it."""
+    stopped: set[str] = set()
+    for member in members:
+        if member.key is None:
+            continue
+        if member.result is None and member.row is None and member.key in stopped:
+            member.result = parked(member)
+        elif member.result is not None and member.result.parks:
+            stopped.add(member.key)
 
 
 def _failed_whole(todo: list[Member], ran: Ran, how: Attempt) -> int | None:
