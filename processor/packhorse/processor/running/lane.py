@@ -188,6 +188,9 @@ class Lane:
             if isinstance(request, Write):
                 return False
             raise
+        except postgres.IntegrityError as error:
+            # A day partition that is attached in this instant refuses a row of its day that was bound for the default one.
+            raise Contention(f"a statement was refused: {describe(error)}") from error
         if isinstance(answer, Claimed) and answer.claim is not None:
             self._plant.claims.enter(self, self._here.stream.source, answer.claim)
         return answer
