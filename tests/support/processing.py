@@ -1,5 +1,6 @@
 """A processor under test: a topic of its own, one message type, a database, and ways to feed, run and ask."""
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,8 @@ CREATE TABLE result (at bigint GENERATED ALWAYS AS IDENTITY, id uuid, n bigint, 
 TRUNCATE packhorse.inbox, packhorse.watermark, packhorse.failed_attempt, packhorse.quarantined_message, packhorse.audit,
     packhorse.parked_key, packhorse.parked_message, packhorse.retry_message, packhorse.in_hand, packhorse.started, packhorse.pause
 """
-GROUP = "noters"
+GROUP = os.environ.setdefault("PACKHORSE_TEST_GROUP", f"noters-{SYSTEM_CHANCE.token().hex[:8]}")
+"""One for each run of the tests and its child processes: several runs may share a broker."""
 
 
 @cache

@@ -15,7 +15,7 @@ from subprocess import PIPE, STDOUT, Popen
 from threading import Event
 from typing import Any
 
-from tests.support.processing import Ground, note, noted
+from tests.support.processing import GROUP, Ground, note, noted
 from tests.support.wait import eventually
 
 from packhorse.processor import Context, Processor, Retry
@@ -23,7 +23,6 @@ from packhorse.processor.daemon import run
 from packhorse.processor.settings import ProcessorSettings
 from packhorse.processor.signals import Point
 
-GROUP = "noters"
 QUICK = {"PACKHORSE_PROCESSOR_COMMIT_INTERVAL": "0.05", "PACKHORSE_PROCESSOR_CONCURRENCY": "2"}
 
 

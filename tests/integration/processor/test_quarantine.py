@@ -299,7 +299,7 @@ def test_a_groups_quarantine_is_its_own(ground: Ground) -> None:
         with ground.processing(healthy):
             ground.until_outcome(junk, "quarantine", group="healthy")
             (other,) = ground.stood(f"{ground.topic}.healthy.quarantine", 1)
-    assert headers_of(copy)["group"] == b"noters"
+    assert headers_of(copy)["group"] == GROUP.encode()
     assert headers_of(other)["group"] == b"healthy"
     assert ground.outcome(junk) == ("quarantine", 0, "undecodable", 1)
 
