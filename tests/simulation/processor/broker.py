@@ -98,7 +98,7 @@ class Broker:
         for place in places:
             old = self.wanted.get(place)
             if old in self.members and counts[id(old)] < most and random.random() < 0.9:
-                wanted[place] = old  # type: ignore[assignment]
+                wanted[place] = old
                 counts[id(old)] += 1
         for place in places:
             if place not in wanted:

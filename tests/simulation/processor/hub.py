@@ -15,14 +15,14 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from greenlet import GreenletExit, getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]  # it brings no types
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 STEP = 0.001
 """Seconds that one step takes."""
 
 
-class Killed(GreenletExit):
+class Killed(GreenletExit):  # type: ignore[misc]  # of no known type
     """The process of this actor is gone: it runs not one line more that anybody could notice."""
 
 

@@ -101,7 +101,7 @@ class Free:
     __packhorse__: ClassVar[MessageType] = _class("Free").__packhorse__
 
 
-TYPES = (Placed, Called, Counted, Alone, Passed, Free)
+TYPES: tuple[Any, ...] = (Placed, Called, Counted, Alone, Passed, Free)
 
 
 def make_app() -> Processor:

@@ -404,16 +404,16 @@ def due_wakes(c: Session, v: Row) -> Done:
         found.append((row["wake_at"], source, hashed))
     rows: Rows = []
     for _, source, hashed in sorted(found)[:100]:
-        row = c.newest("key", (source, hashed))
-        if row is None:
+        woken = c.newest("key", (source, hashed))
+        if woken is None:
             continue
-        c.put("key", (source, hashed), {**row, "wake_at": now + 60})
-        key = row["key"]
+        c.put("key", (source, hashed), {**woken, "wake_at": now + 60})
+        key = woken["key"]
         if key is None:
             key = next(
                 (p["key"] for (s, _), p in c.scan("parked") if s == source and p["key_hash"] == hashed), None
             )
-        rows.append((source, hashed, key, row["partition"], row["head"]))
+        rows.append((source, hashed, key, woken["partition"], woken["head"]))
     return rows, len(rows)
 
 

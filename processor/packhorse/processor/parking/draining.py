@@ -91,6 +91,7 @@ class _State:
     first: object = None
     conflicts: int = 0
     contentions: int = 0
+    marked: bool = False
 
     def ended(self, ending: Ending, **more: Any) -> Drained:
         return Drained(ended=ending, results=self.results, **more)
@@ -232,6 +233,10 @@ def _run(
     """Run *members*; None when nothing was recorded and they are to be claimed again."""
     claim = state.held
     assert claim is not None
+    if members[0].result is None and not state.marked:
+        # Not before: where a lane of the other kind goes on, this one runs nothing and has nothing to live through.
+        state.marked = True
+        yield from followers.mark(members[0])
     some = members[:1] if state.alone or followers.alone else members
     contended = state.contentions >= MOST_CONTENTIONS
     try:

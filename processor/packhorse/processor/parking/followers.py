@@ -32,6 +32,7 @@ from packhorse.processor.running.work import (
     Failure,
     InboxRow,
     Known,
+    MarkStart,
     Member,
     Ran,
     Request,
@@ -62,7 +63,8 @@ class Followers:
             over one of them: when it comes again, alone, the first follower that is left is the one.
         alone: One follower a transaction, so that it is known which one it is.
         charged: Why the first is charged a failed attempt instead of being run.
-        starts: Processes that have died over the first; it is stopped.
+        most_starts: Processes that may die over the first before it is stopped: its start is put on record, under the offset of
+            what led here. None: it is not.
     """
 
     app: Processor
@@ -72,7 +74,7 @@ class Followers:
     behind: Delivery | None = None
     alone: bool = False
     charged: Reason | None = None
-    starts: int = 0
+    most_starts: int | None = None
 
     def prepare(
         self, followers: Found, key: str, now: datetime | None, *, first: bool
@@ -112,9 +114,15 @@ class Followers:
         if member.handler is None:
             type_known = self.app.knows(member.delivery.type)
             return without_handler(member, type_known=type_known, skip=self.skip_unknown)
-        if charge and self.starts:
-            return crashed(member, self.starts)
         return without_running(member, known, self.charged if charge else None)
+
+    def mark(self, member: Member) -> Generator[Request, Any, None]:
+        """Put on record that *member* is about to start, and decide on it instead when too many processes died of that."""
+        if self.most_starts is None or self.behind is None:
+            return
+        starts: int = yield MarkStart(self.behind.record.offset)
+        if starts >= self.most_starts:
+            member.result = crashed(member, starts)
 
     def run(
         self, members: list[Member], claim: Claim, *, contended: bool, blamed: bool

@@ -13,7 +13,6 @@ from packhorse.processor.running.judging import parks_after
 from packhorse.processor.running.sorting import Sorted
 from packhorse.processor.running.work import (
     CountDeliveries,
-    MarkStart,
     Member,
     Request,
     Result,
@@ -94,7 +93,7 @@ def _let_go(
     waits, others = dict(released.busy), set()
     for key in released.waiting:
         offset = next(offset for offset, of in heads.items() if of == key)
-        followers = yield from _followers(chunk, offset)
+        followers = _followers(chunk, offset)
         drained = yield from drain(key, followers, mine=chunk.runs)
         chunk.drained.extend(drained.results)
         if drained.ended is Ending.BUSY:
@@ -110,7 +109,7 @@ def _let_go(
             chunk.settled.add(offset)
 
 
-def _followers(chunk: "Chunk", offset: int) -> Generator[Request, Any, Followers]:
+def _followers(chunk: "Chunk", offset: int) -> Followers:
     """
     Return how the followers behind the head at *offset* are run.
 
@@ -119,9 +118,6 @@ def _followers(chunk: "Chunk", offset: int) -> Generator[Request, Any, Followers
     """
     work = chunk.work
     ran = any(result.delivery.record.offset == offset for result in chunk.results)
-    starts = 0
-    if work.marked and not ran:
-        starts = yield MarkStart(offset)
     return Followers(
         app=chunk.app,
         jitter=chunk.how.jitter,
@@ -130,5 +126,5 @@ def _followers(chunk: "Chunk", offset: int) -> Generator[Request, Any, Followers
         behind=next(delivery for delivery in work.deliveries if delivery.record.offset == offset),
         alone=work.marked or work.charged is not None,
         charged=None if ran else work.charged,
-        starts=starts if starts >= work.most_starts else 0,
+        most_starts=work.most_starts if work.marked and not ran else None,
     )
