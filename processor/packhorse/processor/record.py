@@ -119,12 +119,12 @@ def delivery_of(record: Record, stream: Stream) -> Delivery:
     """Return what *record*, read from *stream*, says about itself."""
     headers = dict(record.headers)
     message_id = _uuid(headers.get("id"))
-    if not stream.carries:
+    if stream.topic == stream.source:
         if message_id is None:
             message_id = foreign_id(stream.topic_id, record.partition, record.offset)
-        return Delivery(
-            record, message_id, text_of(headers.get("type")), headers, stream.topic_id, None, None
-        )
+        kind = headers.get("type")
+        kind_text = None if kind is None else text_of(kind)
+        return Delivery(record, message_id, kind_text, headers, stream.topic_id, None, None)
     copied, attempt = _origin_of(headers, stream), _number(headers.get("attempt"))
     if message_id is None or headers.get("reason") == ID_REUSED:
         origin = copied or Origin(stream.topic, stream.topic_id, record.partition, record.offset)

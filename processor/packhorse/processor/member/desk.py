@@ -127,7 +127,7 @@ class Desk:
         works: Works,
         lanes: int,
         streams: Callable[[Place], Stream],
-        sort: Callable[[Record, Stream], Waiting],
+        sort: Callable[[Sequence[Record], Stream], list[Waiting]],
         limits: Limits,
         clock: Clock,
         chance: Chance,
@@ -471,8 +471,7 @@ class Desk:
                 self._mark(place, slot, old, new, epoch)
             case Take():
                 assert slot.stream is not None
-                stream, sort = slot.stream, self._sort
-                slot.queue.extend(sort(record, stream) for record in slot.arriving)
+                slot.queue.extend(self._sort(slot.arriving, slot.stream))
                 slot.dry = False
             case Forget(offset=offset):
                 slot.queue.clear(offset)

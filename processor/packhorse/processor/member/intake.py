@@ -1,11 +1,24 @@
 """From a record to what the queue holds: who it is, what binds it, and with what it may share a chunk."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from packhorse.processor.app import Handler, Processor
 from packhorse.processor.member.queue import PLAIN, Kind, Waiting, bytes_of
 from packhorse.processor.record import Record, Stream, delivery_of, key_hash
 
-MOST_HASHES = 50_000
-"""Hashes of keys that are remembered: a hash takes a microsecond, a look a tenth of that."""
+MOST_HASHES, LONGEST = 50_000, 200
+"""Hashes of keys that are remembered, and the longest key of those: a hash takes a microsecond, a look a tenth of that."""
+MOST_TYPES = 1_000
+"""Values of the header `type` that are remembered: whoever invents more of them pays for each."""
+
+
+class _Bound(NamedTuple):
+    """What a record's type decides of it: with what it shares a chunk, its gate, whether its key binds it."""
+
+    kind: Kind
+    gate: str | None
+    ordered: bool
 
 
 class Intake:
@@ -13,32 +26,42 @@ class Intake:
 
     def __init__(self, app: Processor) -> None:
         self._app = app
-        self._sorts = {id(handler): (_kind_of(handler), handler.name) for handler in app.handlers.values()}
+        self._bounds: dict[tuple[bytes | None, bool], _Bound] = {}
         self._hashes: dict[bytes, str] = {}
 
-    def __call__(self, record: Record, stream: Stream) -> Waiting:
-        """Return *record*, read from *stream*, as the queue holds it."""
-        delivery = delivery_of(record, stream)
-        handler = self._app.handler_of(delivery.type, tombstone=record.value is None)
-        ordering = self._app.ordering if handler is None else handler.ordering
-        bound = record.key is not None and ordering == "key"
-        return Waiting(
-            delivery,
-            self._hash(record.key) if bound and record.key is not None else None,
-            *(_NOBODYS if handler is None else self._sorts[id(handler)]),
-            bytes_of(record),
-        )
-
-    def _hash(self, key: bytes) -> str:
-        found = self._hashes.get(key)
-        if found is None:
-            if len(self._hashes) >= MOST_HASHES:
-                self._hashes.clear()
-            found = self._hashes[key] = key_hash(key)
+    def __call__(self, records: Iterable[Record], stream: Stream) -> list[Waiting]:
+        """Return *records*, read from *stream*, as the queue holds them."""
+        found, bounds, hashes = [], self._bounds, self._hashes
+        for record in records:
+            delivery = delivery_of(record, stream)
+            key, kind = record.key, (delivery.headers.get("type"), record.value is None)
+            bound = bounds.get(kind)
+            if bound is None:
+                bound = self._bind(delivery.type, kind)
+            hashed = None
+            if bound.ordered and key is not None:
+                hashed = hashes.get(key)
+                if hashed is None:
+                    hashed = self._hash(key)
+            found.append(Waiting(delivery, hashed, bound.kind, bound.gate, bytes_of(record)))
         return found
 
+    def _bind(self, type_name: str | None, kind: tuple[bytes | None, bool]) -> _Bound:
+        handler = self._app.handler_of(type_name, tombstone=kind[1])
+        ordering = self._app.ordering if handler is None else handler.ordering
+        gate = None if handler is None else handler.name
+        made = _Bound(PLAIN if handler is None else _kind_of(handler), gate, ordering == "key")
+        if len(self._bounds) < MOST_TYPES:
+            self._bounds[kind] = made
+        return made
 
-_NOBODYS: tuple[Kind, str | None] = (PLAIN, None)
+    def _hash(self, key: bytes) -> str:
+        hashed = key_hash(key)
+        if len(key) <= LONGEST:
+            if len(self._hashes) >= MOST_HASHES:
+                self._hashes.clear()
+            self._hashes[key] = hashed
+        return hashed
 
 
 def _kind_of(handler: Handler) -> Kind:

@@ -87,7 +87,7 @@ class Loop:
         log: Log,
         group: str,
         streams: Callable[[Place], Stream],
-        sort: Callable[[Record, Stream], Waiting],
+        sort: Callable[[Sequence[Record], Stream], list[Waiting]],
         board: Board | None = None,
     ) -> None:
         self._board = board or Board(clock)

@@ -103,13 +103,13 @@ class Queue:
 
     def extend(self, records: Iterable[Waiting]) -> None:
         """Append *records*, which lie behind all that is here, in offset order."""
-        ready, order = self._ready, self._order
-        for one in records:
-            record = one.delivery.record
-            ready.append(one)
-            order.append((record.offset, record.leader_epoch))
-            self._pending += 1
-            self._size += one.size
+        records = list(records)
+        self._ready.extend(records)
+        self._order.extend(
+            [(one.delivery.record.offset, one.delivery.record.leader_epoch) for one in records]
+        )
+        self._pending += len(records)
+        self._size += sum([one.size for one in records])
         self._move_end()
 
     def take(
@@ -256,5 +256,5 @@ def bytes_of(record: Record) -> int:
     """Return the bytes of key, value and headers: any of them can be what fills the memory."""
     size = len(record.key or b"") + len(record.value or b"")
     for name, value in record.headers:
-        size += len(name) + len(value or b"")
+        size += len(name) if value is None else len(name) + len(value)
     return size
