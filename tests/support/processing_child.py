@@ -2,7 +2,7 @@
 A processor in a process of its own, to be killed: `python -m tests.support.processing_child NAMESPACE [POINT COUNT]`.
 
 At the COUNT-th time that it comes to POINT it kills itself with SIGKILL, in the middle of whatever runs. SLOW in the
-environment names a file: while it exists, the handler waits.
+environment names a file: while it exists, the handler waits. A message that says "kills" does the same to its process.
 """
 
 import os
@@ -68,6 +68,8 @@ def main(namespace: str, point: str = "", count: str = "1") -> None:
     @app.handler(noted(namespace), retry=Retry(attempts=2, delays=["100ms"]))
     def handle(message: Any, ctx: Context) -> None:
         note(message, ctx)
+        if message.what == "kills":
+            os.kill(os.getpid(), signal.SIGKILL)
         while slow is not None and slow.exists():
             Event().wait(0.02)
 

@@ -1,10 +1,13 @@
 """SIGKILL at named points, SIGTERM, SIGSTOP: real processes on the real stack."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -37,12 +40,18 @@ def killed(stack: Endpoints, _template: str) -> Iterator[Killed]:
             ground.make_topics(noting(ground.namespace))
             junk = b"junk" if point in COPY else ""
             first = ground.send(0, "fails" if point is Point.ATTEMPT else "", payload=junk)
-            found[point] = (ground, [first, ground.send(1), ground.send(2)])
-            count = 2 if point is Point.ATTEMPT else 1
+            last = point is Point.ATTEMPT
+            found[point] = (ground, [first, *([] if last else beside(ground))])
+            count = 2 if last else 1
             dying.append(block.enter_context(child(ground, point, count)))
         for process in dying:
             assert until_dead(process) == -signal.SIGKILL
         yield found
+
+
+def beside(ground: Ground) -> list[UUID]:
+    """Send messages of another key."""
+    return [ground.send(n, key=b"another") for n in (1, 2)]
 
 
 @pytest.mark.case("P-13")
@@ -64,10 +73,12 @@ def test_a_kill_around_the_result_repeats_no_effect_and_loses_none(killed: Kille
 @pytest.mark.case("P-02")
 def test_a_kill_on_the_last_attempt_runs_it_again_and_ends_in_quarantine(killed: Killed) -> None:
     """Fails when the attempt is charged before its outcome is durable, or the count starts anew."""
-    ground, (bad, *_) = killed[Point.ATTEMPT]
+    ground, (bad,) = killed[Point.ATTEMPT]
     assert ground.outcome(bad) == ("retry", 2, "failed", 1)
+    beside(ground)
     with ground.processing(noting(ground.namespace, retry=BACK)):
         ground.until_results(1, 2, timeout=40)
+        ground.until_outcome(bad, "quarantine")
     assert ground.outcome(bad) == ("quarantine", 2, "attempts-exhausted", 2)
     assert ground.rows("SELECT attempt FROM packhorse.failed_attempt ORDER BY attempt") == [(1,), (2,)]
 
@@ -148,6 +159,49 @@ def test_a_frozen_owner_that_wakes_does_no_harm(ground: Ground, tmp_path: Path) 
         assert process.poll() is None
     assert ground.outcome(sent)[0] == "done"  # type: ignore[index]
     assert ground.rows("SELECT * FROM packhorse.failed_attempt") == []
+
+
+@pytest.mark.case("P-30")
+@pytest.mark.case("T-11")
+def test_of_a_batch_only_the_message_that_kills_its_process_is_stopped_and_its_neighbours_are_done(
+    ground: Ground,
+) -> None:
+    """Fails when starts are not put on record before the handler runs, or all of a batch that was found unfinished are blamed."""
+    ground.make_topics(noting(ground.namespace))
+    near = [ground.send(0, key=b"a"), ground.send(1, key=b"b")]
+    bad = ground.send(2, "kills", key=b"c")
+    behind = ground.send(3, key=b"c")
+    near.append(ground.send(4, key=b"a"))
+    # A member that comes back under its name has its partitions at once; others wait until the dead one is missed.
+    name: Any = {"group.instance.id": ground.namespace}
+    named = {
+        "PACKHORSE_PROCESSOR_GROUP_PROTOCOL": "classic",
+        "PACKHORSE_KAFKA_PROPERTIES": json.dumps(name),
+    }
+    deaths = 0
+    while (ground.outcome(bad) or ("",))[0] != "quarantine":
+        assert deaths <= 4, ground.rows("SELECT * FROM packhorse.started")
+        with child(ground, **named) as process:
+            eventually(
+                lambda: stopped_or_dead(ground, bad, process),
+                what="it dies, or stops the message",
+                timeout=60,
+            )
+            deaths += process.poll() is not None
+    assert deaths == 4, "once in its batch, three times alone"
+    assert ground.outcome(bad) == ("quarantine", 1, "crashed", 1)
+    with ground.processing(noting(ground.namespace), group_protocol="classic", kafka_properties=name):
+        for one in near:
+            ground.until_outcome(one, "done", timeout=40)
+        ground.until_outcome(behind, "parked")
+    assert ground.rows("SELECT message_id FROM packhorse.quarantined_message") == [(bad,)]
+    assert ground.rows("SELECT * FROM packhorse.started") == []
+    assert sorted(ground.results()) == [0, 1, 4]
+
+
+def stopped_or_dead(ground: Ground, message: UUID, process: "Popen[str]") -> bool:
+    """Return whether the child has ended, or the message is in quarantine."""
+    return process.poll() is not None or (ground.outcome(message) or ("",))[0] == "quarantine"
 
 
 def in_hand(ground: Ground) -> None:
