@@ -415,3 +415,26 @@ def test_async_handlers_have_it_too(url: str) -> None:
         await lane.roll_back()
 
     in_a_loop(url, body)
+
+
+def test_a_rollback_that_lets_psycopg_deallocate_all_takes_no_statement_of_the_queue_with_it(
+    lane: Lane,
+) -> None:
+    """
+    Fails when the queue goes on to use a name that is gone: psycopg executes DEALLOCATE ALL after each rollback, once it has
+    prepared anything itself, and the savepoint before the next handler is prepared by the queue. That handler's message would be charged.
+    """
+
+    def handler(lent: Lent) -> None:
+        lent.connection.execute("SELECT count(*) FROM lent WHERE n = %s", (1,))
+        lent.pipeline.execute("UPDATE lent SET what = %s", ("x",))
+
+    for _ in range(4):
+        lane.begin()
+        for member in range(8):
+            postgres.savepoint(lane.connection)
+            lane.handle(handler, member)
+        postgres.undo(lane.connection)
+        postgres.savepoint(lane.connection)
+        lane.handle(handler, 9)
+        lane.roll_back()

@@ -27,6 +27,7 @@ from packhorse.processor.outcomes import TransactionRefused
 from packhorse.processor.running.faults import is_contention, is_unavailable
 from packhorse.processor.storing.guarding.statements import LONGEST_REMEMBERED, verdict_on
 from packhorse.processor.storing.pipelining.failing import StatementFailed
+from packhorse.processor.storing.pipelining.preparing.postgres import hear
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
 Steps = Generator[Any, Any, None]
@@ -87,6 +88,11 @@ class Pipe:
         self.is_sending = False
         self.failed: StatementFailed | None = None
         self.is_exposed = False
+        hear(connection, self)
+
+    def forget_names(self) -> None:
+        """Prepare anew what was prepared: psycopg has the server forget all that is."""
+        self._names.clear()
 
     @property
     def is_waiting(self) -> bool:

@@ -1,0 +1,1 @@
+"""What is prepared on a connection, by psycopg and beside it."""
