@@ -181,7 +181,7 @@ def test_of_a_batch_only_the_message_that_kills_its_process_is_stopped_and_its_n
     deaths = 0
     while (ground.outcome(bad) or ("",))[0] != "quarantine":
         assert deaths <= 4, ground.rows("SELECT * FROM packhorse.started")
-        with child(ground, **named) as process:
+        with child(ground, None, 1, **named) as process:
             eventually(
                 lambda: stopped_or_dead(ground, bad, process),
                 what="it dies, or stops the message",
