@@ -1,5 +1,6 @@
 """Which deliveries of a chunk are run, and how long the others wait, asked with what the database knows."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -91,7 +92,7 @@ def sorted_source(*deliveries: Delivery, row: InboxRow | None) -> Sorted:
 
 
 @pytest.mark.case("X-10")
-@pytest.mark.parametrize(("due_in", "runs"), [(0.0, True), (1.5, False)])
+@pytest.mark.parametrize(("due_in", "runs"), [(0.0, True), (1.5, False), (90.0, False)])
 def test_an_attempt_that_a_version_without_tiers_has_recorded_is_made_where_it_waits(
     due_in: float, runs: bool
 ) -> None:
@@ -109,3 +110,36 @@ def test_an_id_for_two_payloads_in_one_chunk_is_no_duplicate() -> None:
     assert [one.delivery.record.offset for one in found.members] == [4, 6]
     assert found.members[1].delivery.id != ID
     assert [one.record.offset for one in found.duplicates] == [5]
+
+
+@pytest.mark.case("T-07", "T-08")
+@pytest.mark.parametrize(
+    ("tier", "due_in", "age", "wait"),
+    [
+        ("5s", 3_600.0, 0.0, 5.0),
+        ("5s", 3_600.0, 4.0, 1.0),
+        ("5s", 3_600.0, 5.0, None),
+        ("5s", 3_600.0, -90.0, 5.0),
+        ("5s", 5.5, 0.0, 5.5),
+        ("0s", 3_600.0, 0.0, 1.0),
+        ("0s", 3_600.0, 1.0, None),
+    ],
+)
+def test_a_copy_goes_round_once_it_has_lain_in_its_tier_and_not_before(
+    tier: str, due_in: float, age: float, wait: float | None
+) -> None:
+    """
+    Fails when a copy whose wait is longer than the longest tier goes round the moment it is read: it would be produced and read
+    thousands of times a second, for hours.
+    """
+    stream = Stream(
+        topic=f"shop.orders.billing.retry.{tier}", topic_id=UUID(int=2), source="shop.orders", tier=tier
+    )
+    now = datetime(2026, 7, 1, tzinfo=UTC)
+    written = round((now.timestamp() - age) * 1000)
+    headers = (("id", str(ID).encode()), ("attempt", b"2"), ("group", b"billing"))
+    one = delivery_of(Record(stream.topic, 0, 5, 0, written, b"k", b"v", headers), stream)
+    row = InboxRow(Outcome.RETRY, 2, due_in=due_in, age=1.0, state=None, copied=True, tier=tier)
+    work = Work(stream=stream, partition=0, deliveries=[one], position=0, leader_epoch=0)
+    found = sort([(one, KEY)], Known(0, True, now, {ID: row}, {KEY: ID}), work)
+    assert (found.wait, found.circling) == (wait, [one] if wait is None else [])

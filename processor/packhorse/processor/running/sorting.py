@@ -15,6 +15,8 @@ _FINISHED = frozenset({Outcome.DONE, Outcome.SKIPPED, Outcome.DISCARDED, Outcome
 """Outcomes of a head behind which its followers may go on; of quarantine the statement that releases has the last word."""
 _LATE, _LATER = 1.2, 2.0
 """A copy that is due later than so many times its tier's delay, and so many seconds, was meant to go round."""
+_LAP = 1.0
+"""Least seconds that a copy lies in a tier before it goes round."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,14 +81,29 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
             _waits_elsewhere(found, delivery, row, carries=carries)
         elif row.due_in <= 0:
             found.members.append(_due(delivery, key, row, known))
-        elif row.due_in > tier_seconds(work.stream.tier or "0s") * _LATE + _LATER:
+        elif (wait := _wait_of(delivery, row, known, work)) <= 0:
             found.circling.append(delivery)
             found.duplicates.append(delivery)
         else:
             found.waiting = [one for one, _ in deliveries[at:]]
-            found.wait = row.due_in
+            found.wait = wait
             break
     return found
+
+
+def _wait_of(delivery: Delivery, row: InboxRow, known: Known, work: Work) -> float:
+    """
+    Return how long *delivery* waits where it is: until it is due, or 0 where it is to go round once more.
+
+    It goes round when it has lain here for as long as the tier says, and a second at least: sooner it would be a loop that
+    does nothing else.
+    """
+    tier = tier_seconds(work.stream.tier or "0s")
+    if not work.stream.carries or known.now is None or row.due_in <= tier * _LATE + _LATER:
+        return row.due_in
+    lap = max(tier, _LAP)
+    lain = known.now.timestamp() - delivery.record.timestamp_ms / 1000
+    return min(lap - lain, lap)
 
 
 def _waits_in_place(row: InboxRow) -> bool:
