@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from tests.simulation.processor.database import Session
 from tests.simulation.processor.hub import SimQueue, SimThreading, current
-from tests.simulation.processor.statements import DURABLE, STATEMENTS
+from tests.simulation.processor.statements import STATEMENTS
 
 from packhorse.processor.running import lane, lanes, lanework, marker, opener
 from packhorse.processor.storing import marks, parking, postgres, rows, running, store, writing
@@ -36,8 +36,6 @@ def run(connection: Session, steps: Steps[Any]) -> Any:
             answer = Answer((), 0)
             continue
         found, touched = connection.execute(STATEMENTS[name], name, statement.parameters)
-        if name in DURABLE:
-            connection.database.flush()
         answer = Answer(found, touched)
 
 
@@ -99,7 +97,17 @@ class Deadlines:
         del slot
 
 
-class AsyncLane(lane.Lane):
+class PlainLane(lane.Lane):
+    """The product's lane, which tells the scheduler what it works for."""
+
+    def run(self, batch: Any, work: Any, fence: Any) -> Any:
+        turn = current().turn
+        assert turn is not None
+        turn.fence, turn.place = fence, (work.stream.topic, work.partition)
+        return super().run(batch, work, fence)
+
+
+class AsyncLane(PlainLane):
     """The lane for `async def` handlers: they are run like the others, one step after another."""
 
     def __init__(self, plant: Any, loop: Any, *more: Any) -> None:
@@ -109,8 +117,7 @@ class AsyncLane(lane.Lane):
 
 def connect(conninfo: str) -> Session:
     del conninfo
-    hub: Any = current()
-    made: Session = hub.world.connect()
+    made: Session = current().world.connect()
     return made
 
 
@@ -137,6 +144,7 @@ def adapted() -> Iterator[None]:
             stack.enter_context(patch.object(module, "threading", SimThreading))
         for module in (watchdog, renewer):
             stack.enter_context(patch.object(module, "threading", SimThreading))
+        stack.enter_context(patch.object(lanes, "Lane", PlainLane))
         stack.enter_context(patch.object(lanes, "AsyncLane", AsyncLane))
         stack.enter_context(patch.object(lanes, "EventLoop", lambda: None))
         stack.enter_context(patch.object(lane, "Lent", Lent))

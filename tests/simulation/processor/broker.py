@@ -40,6 +40,7 @@ class Broker:
         self.partitions = partitions
         self.logs: dict[Place, Log] = {}
         self.committed: dict[Place, int] = {}
+        self.copies: set[tuple[UUID, int | None]] = set()
         self.members: list[Process] = []
         self.owners: dict[Place, Process] = {}
         self.wanted: dict[Place, Process] = {}
@@ -138,6 +139,7 @@ class Producer:
             if world.fault("copy lost"):
                 raise BrokerUnavailable("not sent")
             place = copy.topic, copy.partition
+            world.broker.copies.add((copy.id, None if copy.topic.endswith(".quarantine") else copy.attempt))
             offset = world.broker.append(place, copy.key, copy.value, copy.headers)
             if world.fault("copy doubled"):
                 world.broker.append(place, copy.key, copy.value, copy.headers)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -12,6 +13,26 @@ if TYPE_CHECKING:
     from tests.simulation.processor.world import World
 
 Place = tuple[str, int]
+MOST_RUNS = 150
+ALWAYS = {"connection-lost", "crashed", "attempts-exhausted", "contention"}
+"""What enough faults may do to any message."""
+BLAME = {
+    Deed.FAILS: {"failed"},
+    Deed.STOPS: {"permanent"},
+    Deed.JUNK: {"undecodable"},
+}
+UNBOUND = {"sim.Free", "sim.Passed"}
+"""Types that take no order, or give it up when one is redriven."""
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One run of a handler that goes on."""
+
+    one: UUID
+    actor: Any
+    session: Any
+    place: Place
 
 
 class Checks:
@@ -19,23 +40,73 @@ class Checks:
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._durable: dict[Place, int] = {}
-        self._running: dict[UUID, tuple[Any, Any]] = {}
+        self._runs: dict[bytes, list[Run]] = {}
+        self._marked: dict[Place, int] = {}
         self.discarded: set[UUID] = set()
         self.runs: dict[UUID, int] = {}
+        self.records: dict[UUID, Any] = {}
 
     @contextmanager
-    def running(self, one: UUID, connection: Any) -> Iterator[None]:
-        """See that no two messages of one key run at once in one process, as long as both count."""
-        self.runs[one] = self.runs.get(one, 0) + 1
-        yield
+    def running(self, one: UUID, session: Any) -> Iterator[None]:
+        """See that no two messages of one key run at once where both count, and that nothing is run for ever."""
+        world, record = self._world, self.records[one]
+        count = self.runs[one] = self.runs.get(one, 0) + 1
+        assert count <= MOST_RUNS, f"{one.int} is run for the {count}th time"
+        key = record.key
+        if key is None or dict(record.headers)["type"].decode() in UNBOUND:
+            yield
+            return
+        actor = world.hub.turn
+        assert actor is not None
+        run = Run(one, actor, session, actor.place)
+        others = self._runs.setdefault(key, [])
+        if self._counts(run):
+            for other in others:
+                assert not self._counts(other), f"{one.int} runs while {other.one.int} of its key does"
+        others.append(run)
+        try:
+            yield
+        finally:
+            others.remove(run)
+
+    def _counts(self, run: Run) -> bool:
+        """Return whether the run is one of a living owner, as far as anybody can know."""
+        world, life = self._world, run.actor.life
+        if world.stalled or life.dead or run.actor.fence.up or run.session.state != "open":
+            return False
+        owner = world.broker.owners.get(run.place)
+        return owner is not None and owner.life is life
 
     def committed(self, place: Place, position: int) -> None:
-        """See that a commit does not pass the highest watermark that was ever durable."""
-        from tests.simulation.processor.broker import id_of
+        """See that a commit does not pass what was ever marked as durable."""
+        assert position <= self._marked.get(place, 0), (
+            f"commit of {place} at {position}, which is not durable"
+        )
 
-        row = self._world.database.tables.rows["watermark"].get((id_of(place[0]), place[1]))
-        assert row is not None or self._world.restored, f"{place} is committed without a watermark"
+    def opened(self, place: Place, position: int) -> None:
+        """Take where a watermark begins."""
+        self._marked[place] = max(position, self._marked.get(place, 0))
+
+    def moved(self, place: Place, old: int, new: int) -> None:
+        """See that a watermark passes only what is durably dealt with, its copy where it should be."""
+        self._marked[place] = max(new, self._marked.get(place, 0))
+        if place[0] != SOURCE:
+            return
+        world = self._world
+        rows = world.database.tables.rows
+        for record in world.broker.logs[place].records:
+            if not old <= record.offset < new:
+                continue
+            one = self._id(record)
+            row = rows["inbox"].get((SOURCE, one))
+            assert row is not None, f"{place} is marked at {new}, and {one.int} has no result"
+            stopped = rows["quarantined"].get((SOURCE, one))
+            if row["outcome"] == "retry" and (stopped is None or stopped["state"] != "redriven"):
+                assert (one, row["attempt"]) in world.broker.copies, f"{one.int} is marked without its copy"
+            if row["outcome"] == "quarantine":
+                assert (one, None) in world.broker.copies, (
+                    f"{one.int} is marked without its copy in quarantine"
+                )
 
     def finished(self) -> bool:
         """Return whether nothing is left to do."""
@@ -73,7 +144,17 @@ class Checks:
 
     def history(self) -> list[str]:
         """Return what is wrong with the history."""
-        return [*self._once(), *self._in_order()]
+        return [*self._once(), *self._in_order(), *self._blamed()]
+
+    def _blamed(self) -> Iterator[str]:
+        """See that nothing is blamed on a message that it did not do."""
+        rows = self._world.database.tables.rows
+        reasons = [(one, row["reason"]) for (_, one, _), row in rows["failed"].items()]
+        reasons += [(one, row["reason"]) for (_, one), row in rows["quarantined"].items()]
+        for one, reason in reasons:
+            deed, _ = self._world.deeds[one]
+            if reason not in BLAME.get(deed, set()) | ALWAYS:
+                yield f"{one.int} ({deed}) is blamed for {reason}"
 
     def _once(self) -> Iterator[str]:
         world = self._world

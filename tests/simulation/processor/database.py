@@ -75,6 +75,7 @@ class Database:
         self.waiting: list[Actor] = []
         self.xids = 0
         self.backups: list[Tables] = []
+        self.done: Callable[[str, Row, Any], None] = lambda name, values, answer: None
 
     def flush(self) -> None:
         """Write the log to disk: what is committed survives a crash."""
@@ -123,7 +124,7 @@ class Database:
 class Session:
     """One connection; what the product's adapter does with a psycopg connection, it does with this."""
 
-    def __init__(self, database: Database, faults: Callable[[str], bool]) -> None:
+    def __init__(self, database: Database, faults: Callable[..., bool]) -> None:
         self.database = database
         self.hub = database.hub
         self.life = database.hub.turn.life if database.hub.turn is not None else None
@@ -243,6 +244,7 @@ class Session:
             assert self.transaction is not None
             self.database.commit(self.transaction)
             self.transaction = None
+            self.database.done(name, values, answer)
         else:
             self._watch()
         self.answered(name)
@@ -292,15 +294,18 @@ class Session:
         self._give_way(self.hub.now)
         if self.state == "failed" and not name.startswith(("ROLLBACK", "COMMIT")):
             raise psycopg.errors.InFailedSqlTransaction("failed")
-        if self._faults(f"connection cut before {name}"):
-            self.lose()
-            raise DatabaseUnavailable("cut")
+        self._strike("before", name)
 
     def answered(self, name: str) -> None:
         """Get the answer; or be cut, though it was done."""
-        if self._faults(f"connection cut after {name}"):
+        self._strike("after", name)
+
+    def _strike(self, when: str, name: str) -> None:
+        if self._faults(f"connection cut {when} {name}"):
             self.lose()
             raise DatabaseUnavailable("cut")
+        if self._faults(f"killed {when} {name}", 0.003):
+            self.hub.world.kill_mine()
 
     def nap(self, seconds: float) -> None:
         """Let a handler take its time with a statement."""

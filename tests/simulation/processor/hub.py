@@ -56,6 +56,7 @@ class Actor:
     Attributes:
         until: Time at which it goes on, unless it is woken before.
         hold: Time before which it does not go on, woken or not: its thread gets no turn.
+        fence, place: Of a lane, what its job counts by and where it is read from.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Actor:
     until: float = 0.0
     hold: float = -inf
     fence: Any = None
+    place: Any = None
 
 
 class Hub:
@@ -75,6 +77,7 @@ class Hub:
         self.actors: list[Actor] = []
         self.turn: Actor | None = None
         self.main = getcurrent()
+        self.world: Any = None
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = 0
 

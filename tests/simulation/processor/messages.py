@@ -163,8 +163,7 @@ class Decoder:
 
 
 def _world() -> Any:
-    hub: Any = current()
-    return hub.world
+    return current().world
 
 
 def handle(message: Any, ctx: Any) -> None:

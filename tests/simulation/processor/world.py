@@ -6,13 +6,14 @@ from typing import Any
 from uuid import UUID
 
 from tests.simulation.processor.adapter import adapted
-from tests.simulation.processor.broker import SESSION, Broker, Place
+from tests.simulation.processor.broker import SESSION, Broker, Place, id_of
 from tests.simulation.processor.check import Checks
-from tests.simulation.processor.database import Database, Session
+from tests.simulation.processor.database import Database, Row, Session
 from tests.simulation.processor.hub import Hub, Life, NoEnd, enter, leave
 from tests.simulation.processor.messages import GROUP, SOURCE, TYPES, Deed, Script, make_app
 from tests.simulation.processor.people import Operator
 from tests.simulation.processor.process import Process
+from tests.simulation.processor.statements import DURABLE
 
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.core.naming import quarantine_topic
@@ -37,17 +38,20 @@ class World:
         self.seed = seed
         self.random = random = Random(seed)
         self.hub = Hub(random)
-        self.hub.world = self  # type: ignore[attr-defined]
+        self.hub.world = self
         self.story: list[str] = []
         self.theme = theme
         self.faults_left = 0 if random.random() < CALM else random.randint(1, faults)
         self.app, self.sources = APP, SOURCES
         self.lanes = random.choice([1, 2, 3])
         self.database = Database(self.hub, lazy=random.random() < 0.3)
+        self.database.done = self._done
         self.broker = Broker(self, random.choice([1, 2]))
         for topic in (*SOURCES, QUARANTINE):
             self.broker.make(topic)
         self.places: list[Place] = [(topic, p) for topic in SOURCES for p in range(self.broker.partitions)]
+        self.topics = {id_of(topic): topic for topic in SOURCES}
+        self.stalled = False
         self.scripts: dict[UUID, Script] = {}
         self.deeds: dict[UUID, tuple[Deed, int]] = {}
         self.checks = Checks(self)
@@ -81,7 +85,22 @@ class World:
                     deed = random.choice(list(Deed))
                     times = random.choice([1, 1, 2, 3, 3 if deed in PASSING else ENDLESS])
                 self.deeds[one] = deed, times
+                self.checks.records[one] = self.broker.logs[place].records[-1]
                 self.scripts[one] = Script(deed, times)
+
+    def _done(self, name: str, values: Row, answer: Any) -> None:
+        """Have the log written where the statement wants it, and what a watermark has passed looked at."""
+        if name not in DURABLE:
+            return
+        self.database.flush()
+        found, touched = answer
+        if name == "move_watermarks":
+            spots = list(zip(values["topic_ids"], values["partitions"], strict=True))
+            moves = dict(zip(spots, zip(values["olds"], values["news"], strict=True), strict=True))
+            for topic_id, partition in found:
+                self.checks.moved((self.topics[topic_id], partition), *moves[topic_id, partition])
+        elif touched:
+            self.checks.opened((self.topics[values["topic_id"]], values["partition"]), values["new"])
 
     def script(self, one: UUID) -> Script:
         return self.scripts[one]
@@ -107,10 +126,13 @@ class World:
         return Session(self.database, self.fault)
 
     def kill_mine(self) -> None:
-        """Let the process whose turn it is die."""
+        """Let the process whose turn it is die; a person only stops in the middle."""
         turn = self.hub.turn
         assert turn is not None
-        self.kill(next(one for one in self.processes if one.life is turn.life))
+        for process in self.processes:
+            if process.life is turn.life:
+                self.kill(process)
+        raise DatabaseUnavailable("a person has stopped half-way")
 
     def kill(self, process: Process) -> None:
         self.say(f"{process.name} is killed")
@@ -140,6 +162,7 @@ class World:
         self.processes.append(Process(self, f"m{self._born}"))
 
     def _freeze(self, process: Process) -> None:
+        self.stalled = True
         seconds = self.random.choice([1.0, 5.0, 8.0, 40.0])
         process.life.frozen = self.hub.now + seconds
         self.say(f"{process.name} freezes for {seconds:g} s")
@@ -152,6 +175,7 @@ class World:
 
     def _hold(self, process: Process) -> None:
         """Let one thread get no turn for a while."""
+        self.stalled = True
         actor = self.random.choice(process.life.actors)
         seconds = self.random.choice([0.5, 3.0, 20.0, 45.0])
         actor.hold = self.hub.now + seconds
