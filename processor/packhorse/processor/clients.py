@@ -61,6 +61,9 @@ def consumer_properties(settings: ProcessorSettings, group: str) -> dict[str, Pr
         # With the classic protocol new partitions, and topics that come back, are seen by the client alone.
         "topic.metadata.refresh.interval.ms": 60_000,
     }
+    if settings.group_protocol == "consumer":
+        # Each topic is dealt out by itself, and all alike: "uniform" may give one member the sources and another the tiers.
+        defaults["group.remote.assignor"] = "range"
     return {**defaults, **_merged(settings, settings.kafka_properties, ours)}
 
 

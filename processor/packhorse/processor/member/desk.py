@@ -52,14 +52,17 @@ from packhorse.processor.partition.orders import (
     Suspect,
     Take,
 )
-from packhorse.processor.partition.state import Limits, PartitionState
+from packhorse.processor.partition.state import Limits, PartitionState, Phase
 from packhorse.processor.record import Record, Stream
+from packhorse.processor.running.attempting import MOST_SAVEPOINTS
 from packhorse.processor.watching.board import sample_of
 from packhorse.processor.watching.stall import PartitionSample
 
 Positions = dict[Place, tuple[int, int | None]]
 Holding = Callable[[Place], bool]
 """Says whether a person's pause holds a partition."""
+TICK_EVERY = 0.02
+"""Least seconds between two looks at what time brings: at each turn of the loop they took half of its time."""
 LEAST_BYTES = 1024 * 1024
 """Bytes that any partition may read ahead, however many there are."""
 CAREFUL = 30
@@ -110,6 +113,13 @@ class _Slot:
     arriving: Sequence[Record] = ()
     seek: int | None = None
 
+    @property
+    def rests(self) -> bool:
+        """Return whether time changes nothing: all that is dealt with is durable and committed, and nothing waits for a time."""
+        state = self.state
+        settled = state.committed == state.position == self.queue.end
+        return settled and state.phase is Phase.READING and not state.paused
+
 
 class Desk:
     """
@@ -147,6 +157,7 @@ class Desk:
         self._numbers = 0
         self._out: set[int] = set()
         self._turn = 0
+        self._tick_at = 0.0
         self._holding: Holding = lambda place: False  # noqa: ARG005 its name says what it is
         self._full: Mapping[Place, str] = {}
         self._shared = limits
@@ -265,12 +276,16 @@ class Desk:
     def tick(self) -> None:
         """Let time pass."""
         now = self._clock.monotonic()
+        if now < self._tick_at:
+            return
+        self._tick_at = now + TICK_EVERY
         for place, slot in list(self._slots.items()):
             if slot.seek is not None:
                 self._seek(place, slot, slot.seek)
             if slot.queue.wake(now):
                 slot.dry = False
-            self._handle(place, Tick())
+            if not slot.rests:
+                self._handle(place, Tick())
 
     def dispatch(self) -> None:
         """Hand chunks to the lanes that have nothing to do, one partition after another."""
@@ -330,7 +345,8 @@ class Desk:
             slot = self._slots[place]
             if slot.dry or not slot.state.may_run:
                 continue
-            chunk = slot.queue.take(slot.state.limit, lonely=slot.suspects, shut=self.gates.shut, slow=slow)
+            limit = min(slot.state.limit, MOST_SAVEPOINTS) if slot.careful else slot.state.limit
+            chunk = slot.queue.take(limit, lonely=slot.suspects, shut=self.gates.shut, slow=slow)
             if chunk:
                 self._turn = (self._turn + step + 1) % len(places)
                 self._submit(place, slot, chunk)

@@ -94,6 +94,11 @@ class Queue:
         )
 
     @property
+    def end(self) -> int:
+        """Return the offset below which all is dealt with."""
+        return self._end
+
+    @property
     def keys(self) -> Collection[str]:
         """Return the hashes of the keys that are with lanes."""
         return self._flying
@@ -183,6 +188,7 @@ class Queue:
         self, chunk: Sequence[Waiting], left: Collection[int], held: Mapping[int, float], now: float
     ) -> None:
         """Take back a chunk: all is dealt with but *left*, of which *held* wait alone for so many seconds from *now*."""
+        left = frozenset(left)
         back: list[Waiting] = []
         after: dict[str, list[Waiting]] = {}
         for one in chunk:

@@ -97,7 +97,7 @@ class ChunkEnded:
         ran: How a probe's run ended; None when it was not run.
         down: Gate of a handler which says that a system behind it is down.
         error: What happened (AWAY), or why the process must stop (STOPPED).
-        failed: A member failed: the next chunks are run with care.
+        failed: A member failed, and what it did had to be undone: the next chunks are run with care.
     """
 
     ended: Ended

@@ -145,7 +145,7 @@ def _run(
             how.slow.append(member.key)
         how.running.clear()
         return False
-    how.failed = True
+    how.failed = how.failed or ran.touched
     verdict = judged(member, ran, how)
     if verdict is None:
         return (yield from _broken(members, at, ran))

@@ -36,7 +36,6 @@ def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any,
         if ran.failure is None:
             how.ran = ran
         else:
-            how.failed = True
             if how.probe:
                 judged(member, ran, how)
             member.result = after_run(member, ran, jitter=how.jitter())
@@ -62,7 +61,6 @@ def _park_behind(members: list[Member]) -> None:
 
 
 def _failed_whole(todo: list[Member], ran: Ran, how: Attempt) -> int | None:
-    how.failed = True
     if len(todo) > 1 and ran.failure not in {Failure.STOP, Failure.GIVEN_UP, Failure.DOWN}:
         how.most = len(todo) // 2
         return None

@@ -26,7 +26,7 @@ class Attempt:
         again: Offsets that were counted before.
         running: The member that runs, or is being committed alone, for whoever looks when the connection ends.
         slow, quick: Hashes of keys whose member alone took longer than the time, and of those that did not.
-        failed: A member failed.
+        failed: A member failed, and what it did had to be undone.
         sync: What a member queues is waited for before the next one runs: a queued statement has failed, of whom is not sure.
         probe: The one member tries whether its handler may go on.
         ran: How that ended.
