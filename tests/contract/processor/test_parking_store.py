@@ -204,6 +204,19 @@ def test_a_follower_is_taken_while_its_key_is_parked_and_refused_when_it_is_not(
     assert one.row(2)[:2] == (Outcome.PARKED, 1)
 
 
+@pytest.mark.case("T-01")
+def test_a_key_is_parked_in_every_partition(one: Party) -> None:
+    """
+    Fails when parked keys are looked for in their partition alone: another client's partitioner, or partitions that were added,
+    put the same key elsewhere. There it would overtake what waits, and once it fails, which can't be recorded, be blamed for it.
+    """
+    one.record(failed(1))
+    one.run(STORE.first_watermark(STREAM, 1, 0))
+    for partition in (0, 1):
+        known = one.run(STORE.look_up(STREAM, partition, [UUID(int=2)], [K]))
+        assert known.parked == {K: UUID(int=1)}
+
+
 def test_a_head_and_its_followers_are_written_together(one: Party) -> None:
     assert one.record(failed(1), parked(2), done(9, b"other"), failed(4, b"x"), parked(5, b"x"))
     assert keys_of(one) == sorted([(K, UUID(int=1)), (key_hash(b"x"), UUID(int=4))])

@@ -21,7 +21,7 @@ def look_up(c: Session, v: Row) -> Done:
         return [], 0
     now, source = c.hub.now, v["source"]
     known = mark["offset"], mark["incarnation"] == c.database.incarnation, wall(now)
-    parked = any(row["partition"] == v["partition"] and key[0] == source for key, row in c.scan("key"))
+    parked = any(key[0] == source for key, _ in c.scan("key"))
     rows: Rows = []
     for one in dict.fromkeys(v["ids"]):
         inbox = c.see("inbox", (source, one))

@@ -22,8 +22,9 @@ WAS_COMMITTED = "SELECT pg_xact_status(%s::xid8) = 'committed'"
 # Of inbox i: the partitions that these ids may be in. Of an array of ids alone the planner can't tell once the plan is kept.
 SPAN = "i.message_id >= %(low)s::uuid AND i.message_id <= %(high)s::uuid"
 
-# What the database knows of a batch: the watermark, the server, the clock, inbox rows, and whether any key of the
-# partition is parked (asked so that whatever the statistics say it is one step in an index). No row: no watermark.
+# What the database knows of a batch: the watermark, the server, the clock, inbox rows, and whether any key of the topic is
+# parked, in whatever partition: not all that write place a key alike (asked so that whatever the statistics say it is one
+# step in an index). No row: no watermark.
 LOOK_UP = """
 WITH mark AS MATERIALIZED (
     SELECT w."offset", w.incarnation = {incarnation} AS same
@@ -39,10 +40,8 @@ SELECT m."offset", m.same, clock_timestamp(), i.message_id, i.outcome, i.attempt
         WHEN 'quarantine' THEN coalesce(q.copy_offset IS NOT NULL OR q.state <> 'quarantined', true)
         ELSE true END,
     coalesce(w.spent, 0), i.digest, coalesce(w.tier, CASE WHEN q.state = 'redriven' THEN '0s' END),
-    coalesce((SELECT (k.group_id, k.topic, k.partition) = (%(group)s, %(source)s, %(partition)s)
-        FROM "{schema}".parked_key k
-        WHERE (k.group_id, k.topic, k.partition) >= (%(group)s, %(source)s, %(partition)s)
-        ORDER BY k.group_id, k.topic, k.partition LIMIT 1), false)
+    coalesce((SELECT (k.group_id, k.topic) = (%(group)s, %(source)s) FROM "{schema}".parked_key k
+        WHERE (k.group_id, k.topic) >= (%(group)s, %(source)s) ORDER BY k.group_id, k.topic LIMIT 1), false)
 FROM mark m
 LEFT JOIN "{schema}".inbox i
     ON i.message_id = ANY(%(ids)s::uuid[]) AND {span} AND i.group_id = %(group)s AND i.topic = %(source)s

@@ -12,7 +12,7 @@ FINISHED = """(k.head_id IS NULL OR NOT EXISTS (
 # Of parked_key k: nobody drains it, or the one who asks does.
 FREE = """(k.lease_until IS NULL OR k.lease_until <= clock_timestamp() OR k.token = %(held)s)"""
 
-# Those of these keys that are parked (found by a number, which costs a third of what the text does), and the head behind which more may wait: a paused key lets its own head wait too. Asked only where the partition has a parked key at all.
+# Those of these keys that are parked (found by a number, which costs a third of what the text does), and the head behind which more may wait: a paused key lets its own head wait too. Asked only where the topic has a parked key at all.
 PARKED_KEYS = """
 SELECT k.key_hash, CASE WHEN NOT k.paused THEN k.head_id END FROM "{schema}".parked_key k
 WHERE ('x' || left(k.key_hash, 16))::bit(64)::bigint = ANY(%(numbers)s::bigint[])

@@ -53,7 +53,7 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         """
         Return what the database knows of the messages *ids*, of the partition's watermark, and which of *keys* are parked.
 
-        The keys, as hashes, are looked for only where any key of the partition is parked.
+        The keys, as hashes, are looked for only where any key of the topic is parked.
         """
         which = {**self._place(stream, partition), "source": stream.source, "ids": uuids(ids), **span(ids)}
         answer = yield Statement(self.queries.look_up, which)
