@@ -16,7 +16,8 @@ from packhorse.processor import Context, Processor, Quarantine, Retry
 
 app = Processor("figures")
 
-# Short delays: while a message waits to be tried again, those behind it wait too.
+# Each delay is a tier, a topic in which a failed message waits; those of its aircraft wait behind it, the others go on.
+# Short ones, so that the demo is short.
 PATIENT = Retry(attempts=10, delays=("200ms", "500ms", "1s"), budget="10m")
 
 
@@ -25,7 +26,7 @@ def scheduled(event: FlightScheduled, ctx: Context) -> None:
     """Count a planned flight."""
     ctx.connection.execute(
         sql.COUNT_PLANNED,
-        {"origin": event.origin, "partition": ctx.partition, "tail_number": event.tail_number},
+        {"origin": event.origin, "key": ctx.key, "tail_number": event.tail_number},
     )
 
 
@@ -38,7 +39,7 @@ def departed(event: FlightDeparted, ctx: Context) -> None:
         sql.COUNT_DEPARTURE,
         {
             "origin": event.origin,
-            "partition": ctx.partition,
+            "key": ctx.key,
             "delay": event.delay_minutes,
             "tail_number": event.tail_number,
             "flight": event.flight_id,
@@ -54,7 +55,7 @@ def arrived(event: FlightArrived, ctx: Context) -> None:
         sql.COUNT_ARRIVAL,
         {
             "destination": event.destination,
-            "partition": ctx.partition,
+            "key": ctx.key,
             "delay": event.delay_minutes or 0,
             "tail_number": event.tail_number,
             "flight": event.flight_id,
@@ -71,7 +72,7 @@ def cancelled(event: FlightCancelled, ctx: Context) -> None:
         sql.COUNT_CANCELLED,
         {
             "origin": event.origin,
-            "partition": ctx.partition,
+            "key": ctx.key,
             "tail_number": event.tail_number,
             "flight": event.flight_id,
         },

@@ -1,7 +1,6 @@
 """The demo from end to end: surroundings, writers, trouble, calm, and the reckoning."""
 
 import threading
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from examples.flights.children import Children
 from examples.flights.flights import Flight, Zones, read_flights
 from examples.flights.messages import FlightScheduled
 from examples.flights.recount import recount
-from examples.flights.rehearsal import Rehearsal
+from examples.flights.rehearsal import Rehearsal, cast_of
 from examples.flights.show import Screen
 from examples.flights.standing import Lookout
 from examples.flights.surroundings import Surroundings, prepare, surroundings
@@ -27,6 +26,8 @@ from examples.flights.verify import (
     check_figures,
     check_order,
     check_poison,
+    check_refused,
+    check_waiting,
     read_figures,
 )
 from examples.flights.writers import Writers
@@ -36,7 +37,6 @@ from packhorse.local.settings import DATABASE_VARIABLE
 CALM = 1_000
 """Most movements that are written at a steady pace at the end, to measure the latency without a backlog."""
 CALM_PER_SECOND = 125.0
-OUTAGE_AIRCRAFT = 3
 _LOOK = 0.1  # seconds between two looks at how it stands
 _STUCK = 120.0  # seconds without any change after which the demo gives up
 
@@ -140,7 +140,7 @@ class Demo:
         """
         Write all events and return when each has come to its end.
 
-        First all is well; then, as fast as it goes, come outage, poison and kills; at the end a steady pace, so that
+        First all is well; then, as fast as it goes, come outage, refusal, poison and kills; at the end a steady pace, so that
         the latency is that of a message and not of a backlog.
 
         Raises:
@@ -153,7 +153,7 @@ class Demo:
         began = self._screen.seconds
         self._screen.say("relay and processor run; the airline begins to work")
         self._wait_for(self._writers.start(opening), quiet=False)
-        self._rehearsal.begin(_busiest(busy), total=self._expected - len(calm))
+        self._rehearsal.begin(cast_of(busy), total=self._expected - len(calm))
         self._wait_for(self._writers.start(busy, all_plans=True))
         took, last = self._screen.seconds - began, self._last_seq()
         self._screen.say(f"quiet after {took:.1f} s; now {len(calm):,} more, {CALM_PER_SECOND:g} a second")
@@ -180,6 +180,8 @@ class Demo:
             check_figures("aircraft", read_figures(self._connection, sql.AIRCRAFT, "tail_number"), aircraft),
             check_account(self._connection, expected=self._expected, poison=len(self._rehearsal.poison)),
             check_order(self._connection),
+            check_waiting(self._connection),
+            *check_refused(self._connection, self._rehearsal.refused),
             *check_poison(self._connection, self._rehearsal.poison),
         ]
 
@@ -243,9 +245,3 @@ def _parts(
     calm = len(movements) - min(CALM, len(movements) // 10)
     opening = calm // 10
     return movements[:opening], movements[opening:calm], movements[calm:]
-
-
-def _busiest(movements: Sequence[Movement]) -> list[str]:
-    """Return the aircraft with the most *movements*: an outage of theirs is met for certain."""
-    tails = Counter(movement.flight.tail_number for movement in movements if movement.flight.tail_number)
-    return [tail for tail, _ in tails.most_common(OUTAGE_AIRCRAFT)]

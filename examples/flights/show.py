@@ -74,7 +74,7 @@ class Screen:
     def show(self, total: int, written: int, standing: Standing) -> None:
         """Show how far *total* messages are."""
         open_ones = (
-            f"{standing.waiting} wait, {standing.quarantined} in quarantine, "
+            f"{standing.waiting} in tiers, {standing.behind} behind them, {standing.quarantined} in quarantine, "
             f"{standing.duplicates} duplicates dropped"
         )
         notes = {"finished": open_ones}

@@ -42,20 +42,20 @@ MOVE_AIRCRAFT = "UPDATE airline.aircraft SET airport = %(airport)s WHERE tail_nu
 
 # -- the figures -------------------------------------------------------------------------------------------------------
 
-# A busy airport's row would be a queue: every lane holds it until its transaction ends, and two of them in two
-# orders are a deadlock. So each partition of the topic counts in rows of its own, and a view adds them up.
+# A busy airport's row would be a queue: every lane holds it until its transaction ends, and two of them in two orders
+# are a deadlock. So each key counts in rows of its own, since no two lanes ever have one key, and a view adds them up.
 FIGURES_TABLES = """
 CREATE SCHEMA figures;
 CREATE TABLE figures.airport_share (
     airport text,
-    partition int,
+    key text,
     planned int NOT NULL DEFAULT 0,
     departures int NOT NULL DEFAULT 0,
     arrivals int NOT NULL DEFAULT 0,
     cancelled int NOT NULL DEFAULT 0,
     departure_delay_minutes int NOT NULL DEFAULT 0,
     arrival_delay_minutes int NOT NULL DEFAULT 0,
-    PRIMARY KEY (airport, partition)
+    PRIMARY KEY (airport, key)
 );
 CREATE VIEW figures.airport AS
     SELECT airport, sum(planned)::int AS planned, sum(departures)::int AS departures, sum(arrivals)::int AS arrivals,
@@ -85,8 +85,8 @@ COMMENT ON COLUMN figures.aircraft.chain IS
 
 COUNT_PLANNED = """
 WITH airport AS (
-    INSERT INTO figures.airport_share AS share (airport, partition, planned) VALUES (%(origin)s, %(partition)s, 1)
-    ON CONFLICT (airport, partition) DO UPDATE SET planned = share.planned + 1
+    INSERT INTO figures.airport_share AS share (airport, key, planned) VALUES (%(origin)s, %(key)s, 1)
+    ON CONFLICT (airport, key) DO UPDATE SET planned = share.planned + 1
 )
 INSERT INTO figures.aircraft AS craft (tail_number, planned)
 SELECT %(tail_number)s, 1 WHERE %(tail_number)s::text IS NOT NULL
@@ -97,7 +97,7 @@ COUNT_DEPARTURE = """
 WITH airport AS (
     UPDATE figures.airport_share
     SET departures = departures + 1, departure_delay_minutes = departure_delay_minutes + %(delay)s
-    WHERE airport = %(origin)s AND partition = %(partition)s
+    WHERE airport = %(origin)s AND key = %(key)s
 )
 UPDATE figures.aircraft SET
     flights = flights + 1,
@@ -111,9 +111,9 @@ WHERE tail_number = %(tail_number)s
 
 COUNT_ARRIVAL = """
 WITH airport AS (
-    INSERT INTO figures.airport_share AS share (airport, partition, arrivals, arrival_delay_minutes)
-    VALUES (%(destination)s, %(partition)s, 1, %(delay)s)
-    ON CONFLICT (airport, partition) DO UPDATE SET
+    INSERT INTO figures.airport_share AS share (airport, key, arrivals, arrival_delay_minutes)
+    VALUES (%(destination)s, %(key)s, 1, %(delay)s)
+    ON CONFLICT (airport, key) DO UPDATE SET
         arrivals = share.arrivals + 1,
         arrival_delay_minutes = share.arrival_delay_minutes + excluded.arrival_delay_minutes
 )
@@ -128,7 +128,7 @@ WHERE tail_number = %(tail_number)s
 COUNT_CANCELLED = """
 WITH airport AS (
     UPDATE figures.airport_share SET cancelled = cancelled + 1
-    WHERE airport = %(origin)s AND partition = %(partition)s
+    WHERE airport = %(origin)s AND key = %(key)s
 )
 UPDATE figures.aircraft SET
     cancelled = cancelled + 1,
@@ -138,12 +138,15 @@ WHERE tail_number = %(tail_number)s
 
 # -- trouble on purpose ------------------------------------------------------------------------------------------------
 
+# Class P0 of SQLSTATE is an error that may pass, class 22 (a value out of range) one that another try does not mend.
 OUTAGE_TABLES = """
-CREATE TABLE figures.outage (tail_number text PRIMARY KEY);
+CREATE TABLE figures.outage (tail_number text PRIMARY KEY, code text NOT NULL);
 CREATE FUNCTION figures.refuse_during_outage() RETURNS trigger LANGUAGE plpgsql AS $body$
+DECLARE
+    state text := (SELECT code FROM figures.outage WHERE tail_number = NEW.tail_number);
 BEGIN
-    IF EXISTS (SELECT FROM figures.outage WHERE tail_number = NEW.tail_number) THEN
-        RAISE EXCEPTION 'the figures of this aircraft can''t be written for now';
+    IF state IS NOT NULL THEN
+        RAISE EXCEPTION 'the figures of this aircraft can''t be written for now' USING ERRCODE = state;
     END IF;
     RETURN NEW;
 END
@@ -152,9 +155,11 @@ CREATE TRIGGER refuse_during_outage BEFORE INSERT OR UPDATE ON figures.aircraft
     FOR EACH ROW EXECUTE FUNCTION figures.refuse_during_outage();
 """
 
-BEGIN_OUTAGE = "INSERT INTO figures.outage SELECT unnest(%(aircraft)s::text[]) ON CONFLICT DO NOTHING"
+BEGIN_OUTAGE = """
+INSERT INTO figures.outage SELECT unnest(%(aircraft)s::text[]), %(code)s ON CONFLICT DO NOTHING
+"""
 
-END_OUTAGE = "DELETE FROM figures.outage WHERE tail_number <> %(but)s"
+END_OUTAGE = "DELETE FROM figures.outage WHERE tail_number = ANY(%(aircraft)s)"
 
 RAW_OUTBOX_ROW = """
 INSERT INTO packhorse.outbox (id, aggregatetype, aggregateid, type, schema_version, payload)
@@ -163,19 +168,22 @@ VALUES (%(id)s, %(aggregatetype)s, %(key)s, %(type)s, %(schema_version)s, %(payl
 
 # -- facts, while it runs ----------------------------------------------------------------------------------------------
 
-# What is open, small at any size of the run. `published` counts a repeat again and lags a little.
+# What is open, small at any size of the run. `published` counts a repeat again and lags a little. What was redriven and has
+# not run again is no longer in quarantine and not done.
 OPEN = """
 SELECT
     (SELECT coalesce(sum(published), 0)::bigint FROM packhorse.relay) AS published,
     (SELECT count(*) FROM packhorse.inbox WHERE group_id = 'figures' AND outcome = 'retry') AS waiting,
+    (SELECT count(*) FROM packhorse.inbox WHERE group_id = 'figures' AND outcome = 'parked') AS behind,
     (SELECT count(*) FROM packhorse.inbox WHERE group_id = 'figures' AND outcome = 'quarantine') AS quarantined,
-    (SELECT count(*) FROM packhorse.quarantined_message WHERE copy_offset IS NULL) AS uncopied,
+    (SELECT count(*) FROM packhorse.quarantined_message WHERE state = 'quarantined' AND copy_offset IS NULL) AS uncopied,
     (SELECT count(*) FROM packhorse.failed_attempt) AS failed_attempts
 """
 
-# What is done: reads the whole inbox.
+# What is done: reads the whole inbox. Each attempt is a delivery too, by a copy; what more there were are duplicates.
 DONE = """
-SELECT count(*) FILTER (WHERE outcome = 'done') AS done, coalesce(sum(deliveries - 1), 0)::bigint AS duplicates
+SELECT count(*) FILTER (WHERE outcome = 'done') AS done,
+    coalesce(sum(greatest(0, deliveries - greatest(attempt, 1))), 0)::bigint AS duplicates
 FROM packhorse.inbox WHERE group_id = 'figures'
 """
 
@@ -212,6 +220,27 @@ QUARANTINED = """
 SELECT q.message_id, q.reason, q.payload IS NOT DISTINCT FROM o.payload AS same_bytes,
     q.copy_offset IS NOT NULL AS copied
 FROM packhorse.quarantined_message AS q LEFT JOIN packhorse.outbox AS o ON o.id = q.message_id
+WHERE q.state = 'quarantined'
+"""
+
+# The message of one key that is in quarantine, and those that wait behind it.
+REFUSED = """
+SELECT q.message_id, q.reason, array(SELECT m.message_id FROM packhorse.parked_message AS m
+    WHERE m.group_id = q.group_id AND m.topic = q.topic AND m.key_hash = q.key_hash) AS behind
+FROM packhorse.quarantined_message AS q
+WHERE q.group_id = 'figures' AND q.key = convert_to(%(key)s, 'UTF8') AND q.state = 'quarantined'
+"""
+
+OUTCOMES = """
+SELECT message_id, outcome FROM packhorse.inbox WHERE group_id = 'figures' AND message_id = ANY(%(ids)s)
+"""
+
+# What still waits somewhere; a key that is parked by a message in quarantine rests with it.
+LEFT_WAITING = """
+SELECT (SELECT count(*) FROM packhorse.retry_message) AS "in tiers",
+    (SELECT count(*) FROM packhorse.parked_message) AS "behind parked keys",
+    (SELECT count(*) FROM packhorse.parked_key AS k WHERE NOT EXISTS (SELECT FROM packhorse.quarantined_message AS q
+        WHERE q.message_id = k.head_id AND q.state = 'quarantined')) AS "keys parked by nothing"
 """
 
 COMMIT_TIMES = "SELECT current_setting('track_commit_timestamp') = 'on'"

@@ -18,7 +18,8 @@ class Standing:
     Attributes:
         published: Rows that the broker confirmed, as the relay last saved it.
         done: Messages whose figures are counted.
-        waiting: Messages that failed and will be tried again.
+        waiting: Messages that failed and wait in a tier to be tried again.
+        behind: Messages that wait behind one of their aircraft.
         duplicates: Deliveries that found their message done.
         failed_attempts: Runs of a handler that failed.
         uncopied: Messages in quarantine whose copy the broker has not confirmed.
@@ -27,6 +28,7 @@ class Standing:
     published: int = 0
     done: int = 0
     waiting: int = 0
+    behind: int = 0
     quarantined: int = 0
     duplicates: int = 0
     failed_attempts: int = 0

@@ -2,8 +2,9 @@
 What goes wrong on purpose while the demo runs.
 
 An outage: for some aircraft, the figures can't be written for a while. It is a trigger in the database, so the handlers
-meet it as they would meet a real one, with no code of theirs for it. And poison: messages that no handler can ever
-finish, each with a key of its own.
+meet it as they would meet a real one, with no code of theirs for it. A refusal: the same with an error that another try
+does not mend, so that a message goes to quarantine until somebody has mended it and sends it back. And poison: messages
+that no handler can ever finish, each with a key of its own.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ from examples.flights.operations import outbox
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 
 FOREVER_OUT = "POISON-4"
+PASSES = "P0001"
+OUT_OF_RANGE = "22003"
 NO_SUCH_SCHEMA = 2_000_000_000
 _LONG_AGO = datetime(2013, 1, 1, tzinfo=UTC)
 
@@ -39,20 +42,45 @@ class Poison:
     reason: str
 
 
-def begin_outage(connection: psycopg.Connection[Any], aircraft: Sequence[str]) -> None:
-    """Let no figures of *aircraft* be written until `end_outage`."""
-    connection.execute(sql.BEGIN_OUTAGE, {"aircraft": list(aircraft)})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """
+    A message that was refused until somebody mended what refused it, and sent it back.
+
+    Attributes:
+        aircraft: Whose.
+        reason: The reason code of its time in quarantine.
+        behind: Messages of the aircraft that waited behind it when it was sent back.
+    """
+
+    id: UUID
+    aircraft: str
+    reason: str
+    behind: Sequence[UUID]
 
 
-def end_outage(connection: psycopg.Connection[Any]) -> None:
-    """Let the figures be written again, but for the one aircraft whose message is poison."""
-    connection.execute(sql.END_OUTAGE, {"but": FOREVER_OUT})
+def begin_outage(connection: psycopg.Connection[Any], aircraft: Sequence[str], *, code: str = PASSES) -> None:
+    """Let no figures of *aircraft* be written until `end_outage`: the database answers with SQLSTATE *code*."""
+    connection.execute(sql.BEGIN_OUTAGE, {"aircraft": list(aircraft), "code": code})
+
+
+def end_outage(connection: psycopg.Connection[Any], aircraft: Sequence[str]) -> None:
+    """Let the figures of *aircraft* be written again."""
+    connection.execute(sql.END_OUTAGE, {"aircraft": list(aircraft)})
+
+
+def find_refused(connection: psycopg.Connection[Any], aircraft: str) -> Refused | None:
+    """Return the message of *aircraft* that is in quarantine, and what waits behind it; None: there is none."""
+    found = connection.execute(sql.REFUSED, {"key": aircraft}).fetchone()
+    return (
+        None if found is None else Refused(aircraft=aircraft, id=found[0], reason=found[1], behind=found[2])
+    )
 
 
 def emit_poison(connection: psycopg.Connection[Any]) -> list[Poison]:
     """Write the poison, in one transaction, and return what must become of it."""
     with connection.transaction():
-        connection.execute(sql.BEGIN_OUTAGE, {"aircraft": [FOREVER_OUT]})
+        begin_outage(connection, [FOREVER_OUT])
         return [
             _poison(
                 outbox.emit(connection, _nowhere(), key="POISON-1"),

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg.rows import dict_row, tuple_row
 
 from examples.flights import sql
 from examples.flights.recount import Figures
-from examples.flights.trouble import Poison
+from examples.flights.trouble import Poison, Refused
 
 # What the recount does not have: the chain's last link, and the messages that no flight of the data brought.
 _ONLY_IN_DATABASE = frozenset({"last_origin"})
@@ -95,6 +96,38 @@ def check_order(connection: psycopg.Connection[Any]) -> Check:
         found="offsets rise in the order of commits" if wrong == 0 else "offsets and commits disagree",
         differences=[f"{wrong:,} messages before their predecessor"] if wrong else [],
     )
+
+
+def check_waiting(connection: psycopg.Connection[Any]) -> Check:
+    """Check that nothing waits any more but what rests in quarantine."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        left = cursor.execute(sql.LEFT_WAITING).fetchone() or {}
+    return Check(
+        what="nothing waits for ever",
+        found="tiers are empty, no key is parked by what is done",
+        differences=[f"{count:,} {where}" for where, count in left.items() if count],
+    )
+
+
+def check_refused(connection: psycopg.Connection[Any], refused: Sequence[Refused]) -> list[Check]:
+    """Check that what was sent back is done, and all that waited behind it; in which order, the chain of figures tells."""
+    checks = []
+    for each in refused:
+        ids = [each.id, *each.behind]
+        with connection.cursor(row_factory=tuple_row) as cursor:
+            outcomes: dict[UUID, str] = dict(cursor.execute(sql.OUTCOMES, {"ids": ids}).fetchall())
+        checks.append(
+            Check(
+                what=f"redriven: {each.aircraft}",
+                found=f"was in quarantine ({each.reason}); done, and {len(each.behind)} that waited behind it",
+                differences=[
+                    f"{name} is {outcomes.get(name, 'nowhere')}"
+                    for name in ids
+                    if outcomes.get(name) != "done"
+                ],
+            )
+        )
+    return checks
 
 
 def check_poison(connection: psycopg.Connection[Any], poison: Sequence[Poison]) -> list[Check]:
