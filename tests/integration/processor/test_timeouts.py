@@ -74,3 +74,31 @@ def test_a_handler_that_never_comes_back_loses_its_lane_and_counts_for_nothing(g
     assert returned.wait(20)
     assert sorted(ground.results()) == [0, 2]
     assert ground.rows("SELECT reason FROM packhorse.failed_attempt") == [("timeout",)]
+
+
+@pytest.mark.case("P-33", "T-03")
+def test_a_follower_that_never_comes_back_is_charged_and_its_key_goes_on(ground: Ground) -> None:
+    """
+    Fails when only handlers of the chunk's own records are looked at, so that it is run again for ever, or when the key's lease
+    goes on being renewed, so that nobody drains it.
+    """
+    app, again = Processor(GROUP), Retry(attempts=3, delays=["100ms"])
+    with hold() as (inside, wait):
+
+        @app.handler(ground.message, retry=again, timeout="200ms")
+        def handle(message: Any, ctx: Context) -> None:
+            note(message, ctx)
+            if message.n == 1 and ctx.attempt == 1:
+                wait()
+
+        ground.make_topics(app)
+        sent = [ground.send(n, "fails once" if n == 0 else "") for n in range(3)]
+        with ground.processing(app, concurrency=2) as running:
+            assert inside.wait(20)
+            ground.until_outcome(sent[2], "done", timeout=20)
+            assert running.error is None
+    assert ground.results() == [0, 1, 2]
+    assert ground.rows("SELECT reason FROM packhorse.failed_attempt ORDER BY failed_at") == [
+        ("failed",),
+        ("timeout",),
+    ]

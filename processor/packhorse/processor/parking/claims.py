@@ -27,10 +27,10 @@ class Claims:
         with self._lock:
             self._held[id(lane)] = HeldKey(source, claim.key, claim.token)
 
-    def forget(self, lane: object) -> None:
-        """Forget what *lane* has claimed."""
+    def forget(self, lane: object) -> HeldKey | None:
+        """Forget what *lane* has claimed, and return what that was."""
         with self._lock:
-            self._held.pop(id(lane), None)
+            return self._held.pop(id(lane), None)
 
     def held(self) -> list[HeldKey]:
         """Return what is claimed now, sorted."""

@@ -32,6 +32,7 @@ from packhorse.processor.running.lanework import (
     decoded,
     ended_at,
     failed_at,
+    left_by,
     round_sent,
     steps_of,
     timed_out,
@@ -145,7 +146,8 @@ class AsyncLane:
         self._gone.up = True
         self._plant.deadlines.forget(self._deadline)
         if (connection := self._connection) is not None:
-            postgres.terminate(self._plant.conninfo, connection.info.backend_pid)
+            then = left_by(self, self._plant)
+            postgres.terminate(self._plant.conninfo, connection.info.backend_pid, then)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""

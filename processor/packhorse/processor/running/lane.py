@@ -26,6 +26,7 @@ from packhorse.processor.running.lanework import (
     drive,
     ended_at,
     failed_at,
+    left_by,
     round_sent,
     steps_of,
     timed_out,
@@ -100,7 +101,7 @@ class Lane:
         """Let what still runs count for nothing: its handler does not come back. From any thread."""
         self._gone.up = True
         self._plant.deadlines.forget(self._deadline)
-        self._link.terminate()
+        self._link.terminate(left_by(self, self._plant))
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""

@@ -158,7 +158,8 @@ class Lanes:
             for hand in self._plant.board.hands.held()
             if (hand.topic, hand.partition) == job.place and hand.offset in offsets
         ]
-        stuck = offsets if job.chunk[0].kind.batch is not None else tuple(held)
+        # A follower that is run behind one of them has its own place: each then runs alone, and stands for its followers.
+        stuck = offsets if job.chunk[0].kind.batch is not None or not held else tuple(held)
         self._plant.log.error(
             "a handler did not come back from its time-out; another thread takes its place",
             topic=job.place[0],

@@ -19,6 +19,7 @@ from packhorse.processor.running.faults import describe, ran_of
 from packhorse.processor.running.work import (
     RETURNED,
     RETURNED_UNTOUCHED,
+    Claim,
     ClaimKey,
     CountDeliveries,
     Decode,
@@ -66,6 +67,16 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
             return store.leave(source, claim)
         case _:
             raise TypeError(f"{type(request).__name__} is no statement")
+
+
+def left_by(lane: object, plant: Plant) -> Steps[None] | None:
+    """
+    Return what ends the claim of *lane*, which does not come back; None when it has none.
+
+    Renewed on, its key would be drained by nobody until the process ends.
+    """
+    held = plant.claims.forget(lane)
+    return None if held is None else plant.store.leave(held.topic, Claim(held.key, held.token))
 
 
 def decoded(request: Decode, plant: Plant) -> object:

@@ -47,11 +47,11 @@ class Link:
             with suppress(Exception):
                 connection.cancel_safe(timeout=2.0)
 
-    def terminate(self) -> None:
-        """Have the server end the session, whatever runs in it; from any thread, best effort."""
+    def terminate(self, then: postgres.Steps[None] | None = None) -> None:
+        """Have the server end the session, whatever runs in it, and do *then*; from any thread, best effort."""
         connection = self.held
         if connection is not None:
-            postgres.terminate(self._plant.conninfo, connection.info.backend_pid)
+            postgres.terminate(self._plant.conninfo, connection.info.backend_pid, then)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
+from packhorse.core.errors import DatabaseUnavailable, NotReady, PackhorseError, SettingsError
 from packhorse.core.redaction import without_secrets
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import is_contention, is_unavailable
@@ -112,12 +112,18 @@ async def aconnect(conninfo: str) -> AsyncGuardedConnection:
         return await AsyncGuardedConnection.connect(conninfo, autocommit=True)
 
 
-def terminate(conninfo: str, pid: int) -> None:
-    """Have the server end the session *pid* of this role, from a thread of its own; best effort."""
+def terminate(conninfo: str, pid: int, then: Steps[None] | None = None) -> None:
+    """Have the server end the session *pid* of this role, and do *then*, from a thread of its own; best effort."""
 
     def end() -> None:
-        with suppress(psycopg.Error), psycopg.connect(conninfo, autocommit=True) as connection:
-            connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+        with suppress(psycopg.Error, PackhorseError):
+            connection = connect(conninfo)
+            try:
+                connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+                if then is not None:
+                    run(connection, then)
+            finally:
+                connection.end()
 
     threading.Thread(target=end, name="packhorse-terminate", daemon=True).start()
 
