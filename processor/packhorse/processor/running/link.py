@@ -5,6 +5,7 @@ from contextlib import suppress
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.lanework import ROLLBACK
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.steps import Steps
 
 
 class Link:
@@ -47,7 +48,7 @@ class Link:
             with suppress(Exception):
                 connection.cancel_safe(timeout=2.0)
 
-    def terminate(self, then: postgres.Steps[None] | None = None) -> None:
+    def terminate(self, then: Steps[None] | None = None) -> None:
         """Have the server end the session, whatever runs in it, and do *then*; from any thread, best effort."""
         connection = self.held
         if connection is not None:
