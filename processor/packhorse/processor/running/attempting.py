@@ -31,6 +31,8 @@ from packhorse.processor.storing.pipelining.failing import StatementFailed
 
 MOST_SAVEPOINTS = 60
 """Members of one transaction with savepoints; Postgres caches 64 subtransactions, beyond that everybody pays."""
+MOST_FAILED = 30
+"""Members of one transaction that may fail when they are most of it: the brake must hear of them before more are run."""
 
 
 Results = list[Result]
@@ -106,7 +108,7 @@ def _run_members(members: list[Member], how: Attempt) -> Generator[Request, Any,
     if handler is not None and handler.kind == "batch":
         return (yield from run_together(members, how))
     stopped: set[str | None] = set()
-    began = how.clock()
+    began, failed = how.clock(), 0
     for at, member in enumerate(members):
         if member.key in stopped and member.row is None:
             member.result = parked(member)
@@ -116,9 +118,12 @@ def _run_members(members: list[Member], how: Attempt) -> Generator[Request, Any,
             again = yield from _run(member, at, members, how)
             if again is not False:
                 return again
-        if member.result is not None and member.result.parks:
-            stopped.add(member.key)
-        if how.clock() - began > how.time and at + 1 < len(members):
+        if member.result is not None:
+            failed += member.result.failed_as is not None
+            if member.result.parks:
+                stopped.add(member.key)
+        most = failed >= MOST_FAILED and 2 * failed > at
+        if (most or how.clock() - began > how.time) and at + 1 < len(members):
             return at + 1
     _learn(members, how, took=how.clock() - began)
     return len(members)
