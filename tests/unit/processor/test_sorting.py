@@ -1,13 +1,16 @@
 """Which deliveries of a chunk are run, and how long the others wait, asked with what the database knows."""
 
 from datetime import UTC, datetime
+from typing import Literal
 from uuid import UUID
 
 import pytest
 
 from packhorse.processor import Processor
+from packhorse.processor.copies import wake_up
+from packhorse.processor.member.intake import Intake
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.record import Delivery, Record, Stream, delivery_of
+from packhorse.processor.record import Delivery, Record, Stream, delivery_of, key_hash
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.finishing import LOOK_AGAIN
 from packhorse.processor.running.sorting import Sorted, sort
@@ -143,3 +146,21 @@ def test_a_copy_goes_round_once_it_has_lain_in_its_tier_and_not_before(
     work = Work(stream=stream, partition=0, deliveries=[one], position=0, leader_epoch=0)
     found = sort([(one, KEY)], Known(0, True, now, {ID: row}, {KEY: ID}), work)
     assert (found.wait, found.circling) == (wait, [one] if wait is None else [])
+
+
+@pytest.mark.case("T-03")
+@pytest.mark.parametrize("ordering", ["key", "none"])
+def test_a_wake_up_is_about_its_key_whatever_order_messages_without_a_type_have(
+    ordering: Literal["key", "none"],
+) -> None:
+    """
+    Fails when a wake-up, which has no type, is bound as messages of no handler are: where one handler alone takes order, or took it
+    before, what waits behind a finished head would wait for ever.
+    """
+    wake = wake_up(ID, group="billing", source="shop.orders", partition=0, key=b"k")
+    record = Record(TIER.topic, 0, 5, 0, 0, wake.key, wake.value, wake.headers)
+    [waiting] = Intake(Processor("billing", ordering=ordering))([record], TIER)
+    assert waiting.key == key_hash(b"k")
+    work = Work(stream=TIER, partition=0, deliveries=[waiting.delivery], position=0, leader_epoch=0)
+    found = sort([(waiting.delivery, waiting.key)], Known(0, True, None, {}, {key_hash(b"k"): ID}), work)
+    assert found.heads == {5: key_hash(b"k")}

@@ -31,7 +31,7 @@ class Intake:
 
     def __call__(self, records: Iterable[Record], stream: Stream) -> list[Waiting]:
         """Return *records*, read from *stream*, as the queue holds them."""
-        found, bounds, hashes = [], self._bounds, self._hashes
+        found, bounds, hashes, carries = [], self._bounds, self._hashes, stream.carries
         for record in records:
             delivery = delivery_of(record, stream)
             key, kind = record.key, (delivery.headers.get("type"), record.value is None)
@@ -39,7 +39,8 @@ class Intake:
             if bound is None:
                 bound = self._bind(delivery.type, kind)
             hashed = None
-            if bound.ordered and key is not None:
+            # A wake-up is about a parked key, whatever order messages without a type have, or its handler takes by now.
+            if key is not None and (bound.ordered or (carries and delivery.wakes)):
                 hashed = hashes.get(key)
                 if hashed is None:
                     hashed = self._hash(key)
