@@ -1,8 +1,8 @@
 """What every message written in a block has in common: correlation, causation, actor and tenant."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
 
 
@@ -24,13 +24,46 @@ class MessageContext:
     tenant: str | None = None
 
 
+class LazyContext:
+    """
+    Give the messages written in the block what *make* returns, which is called only when one is written.
+
+    It takes the place of the block around it, and holds as `message_context` does. For whoever enters one for each message
+    that it handles: most write nothing.
+    """
+
+    __slots__ = ("_made", "_make", "_token")
+
+    def __init__(self, make: Callable[[], MessageContext]) -> None:
+        self._make = make
+        self._made: MessageContext | None = None
+        self._token: Token[MessageContext | LazyContext] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self)
+
+    def __exit__(self, *exc: object) -> None:
+        assert self._token is not None
+        _current.reset(self._token)
+
+    @property
+    def made(self) -> MessageContext:
+        """Return the context."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
 _NOTHING = MessageContext()
-_current: ContextVar[MessageContext] = ContextVar("packhorse_message_context", default=_NOTHING)
+_current: "ContextVar[MessageContext | LazyContext]" = ContextVar(
+    "packhorse_message_context", default=_NOTHING
+)
 
 
 def current_context() -> MessageContext:
     """Return the context of this thread or task."""
-    return _current.get()
+    found = _current.get()
+    return found.made if isinstance(found, LazyContext) else found
 
 
 @contextmanager
@@ -56,7 +89,7 @@ def message_context(
         "actor": actor,
         "tenant": tenant,
     }
-    inner = replace(_current.get(), **{name: value for name, value in given.items() if value is not None})
+    inner = replace(current_context(), **{name: value for name, value in given.items() if value is not None})
     token = _current.set(inner)
     try:
         yield inner

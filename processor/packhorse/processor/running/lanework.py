@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import TracebackType
 from typing import Any, TypeVar
 
 from packhorse.core.errors import MessageFault, PackhorseError
@@ -38,7 +39,7 @@ from packhorse.processor.running.work import (
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place, Quarantined, Steps
-from packhorse.producer.context import message_context
+from packhorse.producer.context import LazyContext, MessageContext
 
 COMMIT = b"COMMIT"
 ROLLBACK = b"ROLLBACK"
@@ -146,33 +147,52 @@ def _batch_span(members: Sequence[Member], plant: Plant) -> AbstractContextManag
     )
 
 
-@contextmanager
-def around(member: Member, context: Metadata, plant: Plant) -> Iterator[None]:
+class around:  # noqa: N801 it stands in a `with`, as functions of contextlib do
     """
     Run the block as the handling of *member*: in a span below its writer's, with its context for what is emitted, and seen
     by whoever watches.
     """
-    record, handler, hands = member.delivery.record, member.handler, plant.board.hands
-    task = asyncio.current_task() if handler is not None and handler.is_async else None
-    number = hands.take(record.topic, record.partition, record.offset, member.delivery.type, task)
-    try:
-        with (
-            message_context(
-                correlation_id=context.correlation_id or str(context.id),
-                causation_id=str(context.id),
-                actor=context.actor,
-                tenant=context.tenant,
-            ),
-            _span(member, context, plant),
-        ):
-            yield
-    finally:
-        hands.drop(number)
+
+    __slots__ = ("_context", "_lazy", "_member", "_number", "_plant", "_within")
+
+    def __init__(self, member: Member, context: Metadata, plant: Plant) -> None:
+        self._member = member
+        self._context = context
+        self._plant = plant
+        self._lazy = LazyContext(self._made)
+
+    def __enter__(self) -> None:
+        member, plant = self._member, self._plant
+        record, handler = member.delivery.record, member.handler
+        task = asyncio.current_task() if handler is not None and handler.is_async else None
+        self._number = plant.board.hands.take(
+            record.topic, record.partition, record.offset, member.delivery.type, task
+        )
+        self._lazy.__enter__()
+        self._within = None
+        if plant.telemetry is not NO_TELEMETRY:
+            self._within = _span(member, self._context, plant)
+            self._within.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._within is not None:
+            self._within.__exit__(kind, error, trace)
+        self._lazy.__exit__()
+        self._plant.board.hands.drop(self._number)
+
+    def _made(self) -> MessageContext:
+        context, own = self._context, str(self._context.id)
+        return MessageContext(
+            correlation_id=context.correlation_id or own,
+            causation_id=own,
+            actor=context.actor,
+            tenant=context.tenant,
+        )
 
 
 def _span(member: Member, context: Metadata, plant: Plant) -> AbstractContextManager[None]:
-    if plant.telemetry is NO_TELEMETRY:
-        return _NO_SPAN
     return plant.telemetry.span(
         f"process {member.delivery.type or ''}",
         parent=trace_of(member.delivery),
