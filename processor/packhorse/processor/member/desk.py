@@ -156,6 +156,7 @@ class Desk:
         self._slots: dict[Place, _Slot] = {}
         self._numbers = 0
         self._out: set[int] = set()
+        self._slow: set[int] = set()
         self._turn = 0
         self._tick_at = 0.0
         self._holding: Holding = lambda place: False  # noqa: ARG005 its name says what it is
@@ -209,6 +210,7 @@ class Desk:
         """Take what a lane or the marker reports; of an earlier ownership it counts for nothing."""
         if report.number is not None:
             self._out.discard(report.number)
+            self._slow.discard(report.number)
         slot = self._slots.get(report.place)
         if isinstance(report.event, LaneBroke):
             self.stop = self.stop or report.event.error
@@ -288,11 +290,16 @@ class Desk:
                 self._handle(place, Tick())
 
     def dispatch(self) -> None:
-        """Hand chunks to the lanes that have nothing to do, one partition after another."""
+        """
+        Hand chunks to the lanes that have nothing to do, one partition after another.
+
+        One lane is kept from slow keys while there is other work. What counts is how many lanes they have, not how many are
+        idle: when all are busy they free one at a time, and a slow key would wait until nobody else has work.
+        """
         while self.idle > 0 and self.gates.shut and self._next_probe():
             pass
         while self.idle > 0:
-            spare = self.idle > 1 or self._lanes == 1
+            spare = self._lanes == 1 or len(self._slow) < self._lanes - 1
             if not (self._next_chunk(slow=spare) or (not spare and self._next_chunk(slow=True))):
                 return
 
@@ -395,6 +402,8 @@ class Desk:
         slot.careful = max(0, slot.careful - 1)
         slot.flights[job.number] = chunk
         self._out.add(job.number)
+        if slot.queue.is_slow(chunk[0].key):
+            self._slow.add(job.number)
         self._works.submit(job)
 
     def _opened(self, place: Place, slot: _Slot, event: Opened) -> None:

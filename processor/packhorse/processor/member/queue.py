@@ -234,6 +234,10 @@ class Queue:
             self._free([one.key for one in due if one.key is not None], due)
         return bool(due)
 
+    def is_slow(self, key: str | None) -> bool:
+        """Return whether *key* is known as slow: its records go alone."""
+        return key in self._slow
+
     def learn(self, slow: Iterable[str], quick: Iterable[str]) -> None:
         """Remember which keys are slow, and which are no longer."""
         for key in slow:

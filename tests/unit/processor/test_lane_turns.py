@@ -1,0 +1,124 @@
+"""Whose turn it is when lanes are free: partitions and slow keys, with lanes that end when the test says so."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from packhorse.processor.member.desk import Desk
+from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place, Report
+from packhorse.processor.member.queue import PLAIN, Waiting
+from packhorse.processor.partition.events import ChunkEnded, Ended, Opened
+from packhorse.processor.partition.state import Limits
+from packhorse.processor.record import Delivery, Record, Stream
+
+SLOW, QUICK = ("unit.orders", 0), ("unit.orders", 1)
+STREAM = Stream(topic=SLOW[0], topic_id=UUID(int=1), source=SLOW[0])
+
+
+class Silent:
+    """A fetcher that fetches nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: True
+
+
+def sorted_in(records: Sequence[Record], stream: Stream) -> list[Waiting]:
+    """Return *records* as the queue takes them; a key stands for its hash."""
+    return [
+        Waiting(
+            Delivery(record, UUID(int=record.offset), "unit.Placed", {}, stream.topic_id, None, None),
+            (record.key or b"").decode(),
+            PLAIN,
+            None,
+            1,
+        )
+        for record in records
+    ]
+
+
+@dataclass
+class World:
+    """Two partitions and two lanes, one record a chunk; every key of the first partition is known as slow."""
+
+    out: list[ChunkJob] = field(default_factory=list)
+    desk: Desk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.desk = Desk(
+            fetcher=Silent(),
+            works=self,
+            lanes=2,
+            streams=lambda place: STREAM,
+            sort=sorted_in,
+            limits=Limits(batch=1),
+            clock=self,  # type: ignore[arg-type]
+            chance=self,  # type: ignore[arg-type]
+            alarm=lambda place, alarm: None,
+        )
+        self.desk.assigned([SLOW, QUICK])
+        self.desk.queues[SLOW].learn(slow=[f"k{n}" for n in range(100)], quick=[])
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def fraction(self) -> float:
+        return 0.0
+
+    def submit(self, job: Job) -> None:
+        if isinstance(job, OpenJob):
+            opened = Opened(start=0, position=0, leader_epoch=None, committed=None, topic_id=UUID(int=1))
+            self.desk.reported(
+                Report(place=job.place, generation=job.generation, event=opened, number=job.number)
+            )
+        elif isinstance(job, ChunkJob):
+            self.out.append(job)
+
+    def mark(self, move: Move) -> None:
+        pass
+
+    def feed(self, place: Place, offsets: Sequence[int]) -> None:
+        self.desk.fetched(
+            place, [Record(place[0], place[1], n, 0, 0, f"k{n}".encode(), b"x", ()) for n in offsets]
+        )
+
+    def end(self, job: ChunkJob) -> None:
+        """Let the lane of *job* be done with it, and hand out what is next."""
+        self.out.remove(job)
+        ended = ChunkEnded(ended=Ended.WELL, done=1, alone=True)
+        self.desk.reported(Report(place=job.place, generation=job.generation, event=ended, number=job.number))
+        self.desk.dispatch()
+
+
+def test_slow_keys_get_a_lane_while_others_have_a_backlog() -> None:
+    """
+    Lanes come free one at a time while all have work.
+
+    Fails when slow keys wait for two lanes to be idle at once: then their partition stands still as long as the others have
+    a backlog.
+    """
+    world = World()
+    world.feed(QUICK, range(100))
+    world.desk.dispatch()
+    world.feed(SLOW, range(10))
+    for _ in range(4):
+        world.end(world.out[0])
+    assert SLOW in {job.place for job in world.out}
+
+
+def test_slow_keys_never_have_all_lanes_while_others_have_work() -> None:
+    """Fails when a second slow key is handed out beside the first: a quick message would wait for both."""
+    world = World()
+    world.feed(SLOW, range(10))
+    world.feed(QUICK, range(100))
+    world.desk.dispatch()
+    for _ in range(20):
+        assert sorted(job.place for job in world.out) == [SLOW, QUICK]
+        world.end(next(job for job in world.out if job.place == QUICK))
+
+
+def test_slow_keys_have_all_lanes_while_nobody_else_has_work() -> None:
+    world = World()
+    world.feed(SLOW, range(10))
+    world.desk.dispatch()
+    assert [job.place for job in world.out] == [SLOW, SLOW]
