@@ -1,13 +1,15 @@
 """Copies of messages for the group's own topics: the bytes as they were, and where they come from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from uuid import UUID
 
+from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.processor.record import WAKE, Delivery, HeaderList
-from packhorse.processor.storing.store import Quarantined
+from packhorse.processor.storing.store import Place, Quarantined
 from packhorse.processor.tiers.ladder import AT_ONCE, ReadTopic, in_order, tier_for, tier_seconds
 
 
@@ -31,16 +33,39 @@ class Copy:
     headers: HeaderList
 
 
+class CopiesMissed(BrokerUnavailable):
+    """
+    Not all of some copies are confirmed.
+
+    Attributes:
+        places: Where those stand that are, by their number.
+    """
+
+    def __init__(self, text: str, places: Mapping[int, Place]) -> None:
+        super().__init__(text)
+        self.places = places
+
+
 def to_quarantine(message: Quarantined, group: str) -> Copy:
     """Return the copy that rests in the quarantine topic."""
     return _copy(message, group, quarantine_topic(message.topic, group), due_at=None)
 
 
-def copy_of(message: Quarantined, group: str) -> Copy:
-    """Return the copy that *message* is to have now: in its tier, or at rest in quarantine where it has none."""
+def copy_of(message: Quarantined, group: str, partitions: Mapping[str, int] = MappingProxyType({})) -> Copy:
+    """
+    Return the copy that *message* is to have now: in its tier, or at rest in quarantine where it has none.
+
+    It keeps its partition, unless its topic was made anew with fewer *partitions*, of those that are known.
+    """
     if message.tier is None or message.due_at is None:
-        return to_quarantine(message, group)
-    return to_tier(message, group, message.tier, message.due_at)
+        return fitting(to_quarantine(message, group), message.topic, partitions)
+    return fitting(to_tier(message, group, message.tier, message.due_at), message.topic, partitions)
+
+
+def fitting(copy: Copy, source: str, partitions: Mapping[str, int]) -> Copy:
+    """Return *copy* for a partition that there is; equal ones for equal ones. Where the original stood its headers say."""
+    count = partitions.get(source, copy.partition + 1)
+    return copy if copy.partition < count else replace(copy, partition=copy.partition % count)
 
 
 def where_read(message: Quarantined, group: str, read: Mapping[str, ReadTopic]) -> Quarantined:

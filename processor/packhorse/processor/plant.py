@@ -38,7 +38,7 @@ class SendsCopies(Protocol):
         Produce *copies* and return where the broker has put them, in their order; blocks until all are confirmed.
 
         Raises:
-            BrokerUnavailable: One was not confirmed in time; others may stand.
+            CopiesMissed: One was not confirmed in time, or can't be; it says where the others stand.
         """
 
 

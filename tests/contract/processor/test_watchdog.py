@@ -1,6 +1,7 @@
 """What the watchdog and the renewer do on a real database, with a topic that is a list."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -21,7 +22,7 @@ from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.local.settings import Endpoints
-from packhorse.processor.copies import Copy
+from packhorse.processor.copies import CopiesMissed, Copy
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import WAKE, key_hash
 from packhorse.processor.storing import postgres
@@ -37,12 +38,17 @@ class Topic:
     def __init__(self) -> None:
         self.log: list[Copy] = []
         self.lost = False
+        self.refused: set[int] = set()
 
     def send(self, copies: Sequence[Copy]) -> list[Place]:
         if self.lost:
-            raise BrokerUnavailable("not sent")
-        self.log.extend(copies)
-        return [Place(copy.id, copy.partition, at, copy.attempt) for at, copy in enumerate(copies)]
+            raise CopiesMissed("not sent", {})
+        taken = {at: copy for at, copy in enumerate(copies) if copy.id.int not in self.refused}
+        self.log.extend(taken.values())
+        places = {at: Place(copy.id, copy.partition, at, copy.attempt) for at, copy in taken.items()}
+        if len(places) < len(copies):
+            raise CopiesMissed("one is too large", places)
+        return list(places.values())
 
     def taken(self) -> list[tuple[int, str, int]]:
         """Return, and forget, what was sent: number, last part of the topic's name, attempt."""
@@ -112,6 +118,42 @@ def test_what_the_broker_did_not_take_is_sent_at_the_next_time(ground: Ground) -
     assert ground.look() == []
     ground.later("retry_message", "resend_at", seconds=61)
     assert ground.look() == [(1, "retry.1m", 2)]
+
+
+@pytest.mark.case("T-03", "T-14")
+def test_a_copy_that_the_broker_never_takes_keeps_nothing_from_the_others(ground: Ground) -> None:
+    """
+    Fails when the look ends with it: redriven messages and parked keys would wait until somebody makes it fit; or when the others
+    of its portion are not recorded as sent, and go again with each look.
+    """
+    for n in (1, 2):
+        ground.party.record(stopped(n, b"%d" % n))
+    ground.later("quarantined_message", "quarantined_at")
+    ground.party.record(failed(3, b"3"))
+    ground.later("retry_message", "due_at", seconds=75)
+    ground.topic.refused = {1}
+    with pytest.raises(BrokerUnavailable, match="too large"):
+        ground.look()
+    assert ground.topic.taken() == [(2, "quarantine", 1), (3, "retry.1m", 2)]
+    with pytest.raises(BrokerUnavailable, match="too large"):
+        ground.look()
+    assert ground.topic.taken() == []
+    ground.topic.refused = set()
+    assert ground.look() == [(1, "quarantine", 1)]
+
+
+@pytest.mark.case("T-19")
+def test_a_partition_that_a_topic_made_anew_has_not_is_another_one(ground: Ground) -> None:
+    """Fails when the copy is for a partition that there is not: it would wait for ever."""
+    ground.party.record(failed(3, b"3"))
+    ground.party.connection.execute("UPDATE packhorse.retry_message SET partition = 7")
+    ground.later("retry_message", "due_at", seconds=75)
+    ground.plant = replace(ground.plant, partitions={TOPIC: 4})
+    ground.watchdog.stop()
+    ground.watchdog = Watchdog(ground.plant)
+    ground.watchdog.look()
+    [copy] = ground.topic.log
+    assert (copy.partition, dict(copy.headers)["source-partition"]) == (3, b"7")
 
 
 def test_a_late_copy_to_quarantine_is_sent_once(ground: Ground) -> None:

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.core.kafka_properties import Property
-from packhorse.processor.copies import Copy
+from packhorse.processor.copies import CopiesMissed, Copy
 from packhorse.processor.kafka.errors import FORBIDDEN, MISSING, made, told
 from packhorse.processor.storing.store import Place
 
@@ -43,7 +43,7 @@ class CopyProducer:
         if len(sending.places) < len(copies):
             if any(_is_fatal(error) for error in sending.failures.values()):
                 self._renew(client)
-            raise BrokerUnavailable(sending.told())
+            raise CopiesMissed(sending.told(), dict(sending.places))
         return [sending.places[at] for at in range(len(copies))]
 
     def close(self) -> None:

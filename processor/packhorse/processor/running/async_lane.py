@@ -14,6 +14,7 @@ from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.context import AsyncContext
+from packhorse.processor.copies import CopiesMissed
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
@@ -62,6 +63,7 @@ from packhorse.processor.running.work import (
 )
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Place
 
 if TYPE_CHECKING:
     from packhorse.processor.storing.sqlalchemy import AsyncSessions
@@ -297,7 +299,11 @@ class AsyncLane:
         store, source = self._plant.store, self._here.stream.source
         uncopied = await postgres.arun(self._held(), store.uncopied(source, ids))
         if uncopied:
-            places = await asyncio.to_thread(copies_sent, uncopied, self._plant)
+            try:
+                places: Sequence[Place] = await asyncio.to_thread(copies_sent, uncopied, self._plant)
+            except CopiesMissed as missed:
+                await postgres.arun(self._held(), store.confirm_copies(source, list(missed.places.values())))
+                raise
             await postgres.arun(self._held(), store.confirm_copies(source, places))
 
     async def _run_one(self, member: Member, *, sync: bool) -> Ran:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.context import Context
+from packhorse.processor.copies import CopiesMissed
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
@@ -57,6 +58,7 @@ from packhorse.processor.running.work import (
 )
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.store import Place
 
 if TYPE_CHECKING:
     from packhorse.processor.storing.sqlalchemy import Sessions
@@ -219,7 +221,11 @@ class Lane:
         store, source = self._plant.store, self._here.stream.source
         uncopied = postgres.run(self._held(), store.uncopied(source, ids))
         if uncopied:
-            places = copies_sent(uncopied, self._plant)
+            try:
+                places: Sequence[Place] = copies_sent(uncopied, self._plant)
+            except CopiesMissed as missed:
+                postgres.run(self._held(), store.confirm_copies(source, list(missed.places.values())))
+                raise
             postgres.run(self._held(), store.confirm_copies(source, places))
 
     def _run_one(self, member: Member, *, sync: bool) -> Ran:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
 from packhorse.processor.app import Handler
-from packhorse.processor.copies import circling, copy_of, where_read
+from packhorse.processor.copies import CopiesMissed, circling, copy_of, where_read
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.metadata import Metadata
 from packhorse.processor.outcomes import Reason, SwallowedError
@@ -100,13 +100,29 @@ def all_decoded(request: DecodeAll, plant: Plant) -> list[object]:
 
 
 def copies_sent(uncopied: Sequence[Quarantined], plant: Plant) -> list[Place]:
-    """Produce the copies of *uncopied*, to tiers and quarantine, and return where they stand; blocks."""
+    """
+    Produce the copies of *uncopied*, to tiers and quarantine, and return where they stand; blocks.
+
+    Raises:
+        CopiesMissed: It says where those stand that are confirmed: one that the broker never takes must not have the others
+            sent again and again.
+    """
     plant.signal(Point.BEFORE_COPY)
-    group = plant.app.group
-    messages = [where_read(message, group, plant.sources) for message in uncopied]
-    places = plant.copies.send([copy_of(message, group) for message in messages])
+    places = produced(uncopied, plant)
     plant.signal(Point.AFTER_COPY)
-    return [place._replace(tier=message.tier) for place, message in zip(places, messages, strict=True)]
+    return places
+
+
+def produced(messages: Sequence[Quarantined], plant: Plant) -> list[Place]:
+    """Produce the copies of *messages*, as `copies_sent`."""
+    group = plant.app.group
+    messages = [where_read(message, group, plant.sources) for message in messages]
+    try:
+        places = plant.copies.send([copy_of(message, group, plant.partitions) for message in messages])
+    except CopiesMissed as missed:
+        stand = {at: one._replace(tier=messages[at].tier) for at, one in missed.places.items()}
+        raise CopiesMissed(str(missed), stand) from missed
+    return [one._replace(tier=message.tier) for one, message in zip(places, messages, strict=True)]
 
 
 def round_sent(deliveries: Sequence[Delivery], plant: Plant, work: Work) -> None:

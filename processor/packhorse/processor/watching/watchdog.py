@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from packhorse.core.backoff import Backoff, delay_after
-from packhorse.core.errors import PackhorseError
-from packhorse.processor.copies import copy_of, wake_up, where_read
+from packhorse.core.errors import BrokerUnavailable, PackhorseError
+from packhorse.processor.copies import CopiesMissed, Copy, fitting, wake_up
 from packhorse.processor.parking.crowding import Bounds, Crowd, crowd
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
-from packhorse.processor.running.lanework import COMMIT, ROLLBACK
+from packhorse.processor.running.lanework import COMMIT, ROLLBACK, produced
 from packhorse.processor.storing import postgres
-from packhorse.processor.storing.store import Place, Quarantined, Steps
+from packhorse.processor.storing.store import Quarantined, Steps, Wake
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -30,7 +30,7 @@ Topics = tuple[str, ...]
 class Watchdog:
     """
     Look every second for what is owed and send it: redriven messages that are due, retries that are overdue, quarantine copies
-    that are overdue, wake-ups of keys whose head is finished.
+    that are overdue, wake-ups of keys whose head is finished. What the broker does not take of one keeps nothing from the others.
 
     Of redriven and quarantined messages the rows stay locked while their copies are sent, so that no other process sends
     them too. Of retries and wake-ups the next time is written before, at a doubling wait: no lane waits for a lock
@@ -84,11 +84,22 @@ class Watchdog:
         connection, store = self._held(), self._plant.store
         self._notice(postgres.run(connection, store.incarnation()))
         topics = self._plant.app.topics
-        sent = self._locked(connection, store.due_redrives(topics), "redriven messages sent")
-        sent += self._locked(connection, store.late_copies(topics), "copies to quarantine sent late")
-        sent += self._overdue(connection, topics)
         self._count(connection)
-        return sent + self._wake(connection, topics)
+        acts: tuple[Callable[[], int], ...] = (
+            lambda: self._locked(connection, store.due_redrives(topics), "redriven messages sent"),
+            lambda: self._locked(connection, store.late_copies(topics), "copies to quarantine sent late"),
+            lambda: self._overdue(connection, topics),
+            lambda: self._wake(connection, topics),
+        )
+        sent, missed = 0, list[BrokerUnavailable]()
+        for act in acts:
+            try:
+                sent += act()
+            except BrokerUnavailable as error:
+                missed.append(error)
+        if missed:
+            raise missed[0]
+        return sent
 
     def _count(self, connection: postgres.GuardedConnection) -> None:
         """Count what waits behind parked keys, the more seldom the longer that takes; let what is full stand still."""
@@ -110,32 +121,38 @@ class Watchdog:
         postgres.begin(connection)
         try:
             due = postgres.run(connection, steps)
-            self._send(connection, due, what)
+            missed = self._send(connection, due, what)
             postgres.command(connection, COMMIT)
         except BaseException:
             self._forget(connection)
             raise
+        if missed is not None:
+            raise missed
         return len(due)
 
     def _overdue(self, connection: postgres.GuardedConnection, topics: Topics) -> int:
         due = postgres.run(connection, self._plant.store.overdue_retries(topics))
-        self._send(connection, due, "overdue retries sent again")
+        missed = self._send(connection, due, "overdue retries sent again")
+        if missed is not None:
+            raise missed
         return len(due)
 
-    def _send(self, connection: postgres.GuardedConnection, due: Sequence[Quarantined], what: str) -> None:
-        plant = self._plant
+    def _send(
+        self, connection: postgres.GuardedConnection, due: Sequence[Quarantined], what: str
+    ) -> CopiesMissed | None:
+        """Send copies and record where they stand; return what went wrong with some of them."""
+        plant, missed = self._plant, None
         if not due:
-            return
-        due = [where_read(message, plant.app.group, plant.sources) for message in due]
-        places = plant.copies.send([copy_of(message, plant.app.group) for message in due])
-        for topic in sorted({message.topic for message in due}):
-            stand: list[Place] = [
-                place._replace(tier=message.tier)
-                for place, message in zip(places, due, strict=True)
-                if message.topic == topic
-            ]
+            return None
+        try:
+            places = dict(enumerate(produced(due, plant)))
+        except CopiesMissed as error:
+            places, missed = dict(error.places), error
+        for topic in sorted({due[at].topic for at in places}):
+            stand = [place for at, place in places.items() if due[at].topic == topic]
             postgres.run(connection, plant.store.confirm_copies(topic, stand))
-        plant.log.info(what, group=plant.app.group, messages=len(due))
+        plant.log.info(what, group=plant.app.group, messages=len(places))
+        return missed
 
     def _wake(self, connection: postgres.GuardedConnection, topics: Topics) -> int:
         """Wake keys whose head is finished, and look for more of them in the next portion of the parked ones."""
@@ -143,20 +160,13 @@ class Watchdog:
         self._swept = postgres.run(connection, store.sweep(self._swept))
         wakes = postgres.run(connection, store.due_wakes(topics))
         if wakes:
-            plant.copies.send(
-                [
-                    wake_up(
-                        wake.head or NOBODY,
-                        group=plant.app.group,
-                        source=wake.topic,
-                        partition=wake.partition,
-                        key=wake.key,
-                    )
-                    for wake in wakes
-                ]
-            )
+            plant.copies.send([fitting(self._wake_up(wake), wake.topic, plant.partitions) for wake in wakes])
             plant.log.info("parked keys woken", group=plant.app.group, keys=len(wakes))
         return len(wakes)
+
+    def _wake_up(self, wake: Wake) -> Copy:
+        head, group = wake.head or NOBODY, self._plant.app.group
+        return wake_up(head, group=group, source=wake.topic, partition=wake.partition, key=wake.key)
 
     def _watch(self) -> None:
         forever(self.look, self._stop, self._plant, every=EVERY, name="watchdog")
