@@ -39,6 +39,10 @@ Processes = Annotated[
 @app.command()
 def run(
     target: Target,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODULE:APP]...", help="More of them, each a group, in the same process."),
+    ] = None,
     database_url: Url = None,
     database_schema: Schema = None,
     kafka_bootstrap_servers: Broker = None,
@@ -50,10 +54,12 @@ def run(
     Run the handlers of a Processor until SIGTERM or Ctrl-C; a second one leaves at once, without a commit.
 
     Run as many as there are partitions: the group shares them out. With --processes N one command runs N of them and starts
-    again those that end; handlers that compute gain cores by it.
+    again those that end; handlers that compute gain cores by it. Several processors named here share one process; each is a
+    group of its own, with threads and connections of its own.
 
     [bold]Example[/]: packhorse processor run figures.app:app --concurrency 8 --processes 2
     """
+    from packhorse.core.errors import UsageError
     from packhorse.processor.daemon import run as run_daemon
     from packhorse.processor.loading import load
     from packhorse.processor.processes import run_processes
@@ -70,11 +76,18 @@ def run(
             "processes": processes,
         }
     )
-    processor = load(target)
+    processor, others = load(target), [load(one) for one in more or ()]
+    groups = [one.group for one in (processor, *others)]
+    if len(set(groups)) < len(groups):
+        raise UsageError(
+            f"two of these processors are of one group ({', '.join(groups)}); run them as two processes"
+        )
     if settings.processes > 1:
+        if others:
+            raise UsageError("--processes takes one processor; start one command for each")
         raise typer.Exit(run_processes(processor, settings))
     with telemetry_from(service=f"packhorse-processor-{processor.group}") as telemetry:
-        run_daemon(processor, settings, telemetry=telemetry)
+        run_daemon(processor, settings, *others, telemetry=telemetry)
 
 
 @app.command()

@@ -18,21 +18,30 @@ from packhorse.processor.signals import Signal, no_signal
 def run(
     app: Processor,
     settings: ProcessorSettings,
-    *,
+    *more: Processor,
     telemetry: Telemetry = NO_TELEMETRY,
     signal: Signal = no_signal,
 ) -> None:
     """
-    Run *app* until SIGTERM or SIGINT: what is in hand is finished, written and committed, within the grace time.
+    Run *app*, and *more* beside it, until SIGTERM or SIGINT: what is in hand is finished, written and committed, within the
+    grace time. A second signal leaves at once, without a commit.
 
-    A second signal leaves at once, without a commit.
+    Each is a member of its own group, with lanes and connections of its own; when one must stop, all do.
 
     Raises:
         NotReady, SettingsError, InfrastructureError: As `Composed`, before a message is read.
         PackhorseError: The process must stop, as `Loop.run` says.
     """
     logs.set_up(secrets=settings.secrets())
-    composed = Composed(app, settings, telemetry=telemetry, signal=signal)
+    all_composed: list[Composed] = []
+    try:
+        for at, one in enumerate((app, *more)):
+            own = settings.of_group(at)
+            all_composed.append(Composed(one, own, telemetry=telemetry, signal=signal))
+    except BaseException:
+        for made in all_composed:
+            made.close()
+        raise
     settle_garbage()
     stop = threading.Event()
 
@@ -45,9 +54,33 @@ def run(
     for each in (signals.SIGTERM, signals.SIGINT):
         signals.signal(each, ask_to_stop)
     end_with_parent(os.environ)
-    log.info("starting", group=app.group, topics=", ".join(app.topics), handlers=len(app.handlers))
-    composed.run(stop)
-    log.info("stopped", group=app.group)
+    _run_side_by_side(all_composed, stop)
+
+
+def _run_side_by_side(all_composed: list[Composed], stop: threading.Event) -> None:
+    """Run the first here and each other one in a thread of its own; raise what the first that failed has raised."""
+    failures: list[BaseException] = []
+
+    def work(composed: Composed) -> None:
+        app = composed.plant.app
+        log.info("starting", group=app.group, topics=", ".join(app.topics), handlers=len(app.handlers))
+        try:
+            composed.run(stop)
+            log.info("stopped", group=app.group)
+        except BaseException as error:  # noqa: BLE001 raised below, once all have stopped
+            failures.append(error)
+        finally:
+            stop.set()
+
+    first, *others = all_composed
+    threads = [threading.Thread(target=work, args=(one,), name="packhorse-group") for one in others]
+    for thread in threads:
+        thread.start()
+    work(first)
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def _leave(number: int, _: FrameType | None) -> None:

@@ -65,6 +65,12 @@ class ProcessorSettings(
             )
         return self
 
+    def of_group(self, at: int) -> Self:
+        """Return the settings of processor number *at* of those that share a process: each answers for its health by itself."""
+        if not at or not self.health_port:
+            return self
+        return self.model_copy(update={"health_port": self.health_port + at})
+
     def limits(self) -> Limits:
         """Return the limits of one partition."""
         return Limits(
