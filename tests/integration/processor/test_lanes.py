@@ -63,7 +63,7 @@ def test_two_messages_of_a_key_never_run_at_once_and_different_keys_do(ground: G
     for n in range(12):
         for one in (b"a", b"b"):
             ground.send(n, "fails once" if n == 5 else "", key=one)
-    with ground.processing(app, batch_records=1):
+    with ground.processing(app, batch_records=1, concurrency=4):
         eventually(lambda: len(ground.results()) == 24, what="all are done")
     assert ground.rows(TOGETHER, True) == []
     assert ground.rows(TOGETHER, False) != []
