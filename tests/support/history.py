@@ -109,7 +109,7 @@ class Copy(NamedTuple):
 
 
 class Act(NamedTuple):
-    """What an operator did: redrive or discard."""
+    """What an operator did: redrive or discard, or "discard?" when the answer was lost."""
 
     act: str
     id: UUID
@@ -183,8 +183,8 @@ class History:
 
     @cached_property
     def discards(self) -> dict[UUID, int]:
-        """How often somebody gave a message up."""
-        return self._counted("discard")
+        """How often somebody gave a message up, or may have."""
+        return self._counted("discard") | self._counted("discard?")
 
     def _counted(self, act: str) -> dict[UUID, int]:
         found: dict[UUID, int] = {}

@@ -45,6 +45,9 @@ def _effects(history: History) -> Found:
     for message_id, count in counted.items():
         if count > 1:
             yield "P2", f"{message_id} took effect {count} times", message_id
+    for act in history.acts:
+        if act.act == "discard" and act.id in history.effect:
+            yield "P4", f"{act.id} was discarded and took effect", act.id
 
 
 def _ends(history: History) -> Found:

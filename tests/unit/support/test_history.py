@@ -110,6 +110,7 @@ PLANTED: list[tuple[str, str, Callable[[History], History], History]] = [
     ("P2", "no outcome", with_(looks=[Look(99.0, {0: 1}, BLIND)]), GOOD),
     ("P2", "no outcome", with_(looks=[Look(60.0, {0: 3}, snapshot_of("102:102:"))]), GOOD),
     ("P2", "no outcome", with_(looks=[Look(49.0, {0: 2}, snapshot_of("102:102:"))]), GOOD),
+    ("P4", "was discarded and took effect", also(acts=Act("discard", uid(5), 300.0)), MENDED),
     ("P2", "took effect in attempt 3 and came to quarantine", changed(5, attempt=3), MENDED),
     ("P3", "took effect before", changed(0, order=8), GOOD),
     ("P3", "before it has none yet", also(effects=effect(6, 6)), GOOD),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tests.integration.processor.chaos.run import Result
 from tests.integration.processor.chaos.schedule import Kind
 
-FACTS = ("messages", "effects", "runs", "quarantined", "redrives", "looks")
+FACTS = ("messages", "effects", "runs", "quarantined", "redrives", "discards", "looks")
 
 
 def page(results: Sequence[Result]) -> str:

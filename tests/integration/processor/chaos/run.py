@@ -224,8 +224,9 @@ class _Running:
 
     def _excused(self, missing: set[UUID], resting: set[UUID], reader: Reader) -> bool:
         held: set[tuple[int, bytes | None]] = set()
+        given_up = {act.id for act in self.operator.acts if act.act == "discard"}
         for one in sorted(reader.sent):
-            if one.id not in missing:
+            if one.id not in missing or one.id in given_up:
                 continue
             place = one.partition, one.key
             if one.id in resting and (self.operator.rests or is_left(one.key)):
@@ -261,7 +262,8 @@ class _Running:
         facts = {
             "messages": len(history.messages), "records": len(history.sent), "effects": len(history.effects),
             "runs": len(history.runs), "quarantined": len(history.quarantined), "copies": len(history.copies),
-            "redrives": len(history.acts), "looks": len(history.looks),
+            "redrives": sum(history.redrives.values()), "discards": sum(history.discards.values()),
+            "looks": len(history.looks),
         }  # fmt: skip
         starts = sum(member.started for member in self.crew.members)
         log = self.injector.log

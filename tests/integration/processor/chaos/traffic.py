@@ -27,6 +27,7 @@ from tests.support.history import (
 from tests.support.processing import Ground
 
 from packhorse.console.compose import service_of
+from packhorse.console.service import OperatorService
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import PackhorseError
@@ -38,6 +39,7 @@ OWN_HEADERS = frozenset({
     "source-offset", "group",
 })  # fmt: skip
 """Headers that a copy has on top of the message's."""
+DISCARDS = 0.1
 LEFT = 10
 """One key of so many is left in quarantine for good."""
 
@@ -186,7 +188,10 @@ def _digest(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str,
 
 
 class Operator(Beside):
-    """Send messages back from quarantine, through the console's service: mended ones, and now and then one that is not."""
+    """
+    Act on what is in quarantine, through the console's service: send mended messages back, now and then one that is not, and
+    give some up.
+    """
 
     def __init__(self, database: str, seed: int, topic: str) -> None:
         super().__init__("operator", 1.0)
@@ -219,16 +224,24 @@ class Operator(Beside):
                     connection.execute("INSERT INTO mended VALUES (%s) ON CONFLICT DO NOTHING", (message_id,))
         with service_of(self.settings) as service:
             for message_id in chosen:
-                self._redrive(service, message_id)
+                self._act(service, message_id)
 
-    def _redrive(self, service: Any, message_id: UUID) -> None:
+    def _act(self, service: OperatorService, message_id: UUID) -> None:
+        act = "discard" if not self.everything and self._chance.random() < DISCARDS else "redrive"
         try:
             preview = service.preview(message_id, group=GROUP, topic=self._topic)
             actor = service.actor("chaos", None)
-            self.acts.append(Act("redrive", message_id, SYSTEM_CLOCK.now().timestamp()))
-            service.redrive(preview.order, actor=actor, why="a run of chaos")
         except PackhorseError as error:
-            self.errors.append(f"redrive of {message_id}: {error}")
+            self.errors.append(f"{act} of {message_id}: {error}")
+            return
+        self.acts.append(Act(act, message_id, SYSTEM_CLOCK.now().timestamp()))
+        try:
+            order = service.discard if act == "discard" else service.redrive
+            order(preview.order, actor=actor, why="a run of chaos")
+        except PackhorseError as error:
+            self.errors.append(f"{act} of {message_id}: {error}")
+            if act == "discard":
+                self.acts[-1] = self.acts[-1]._replace(act="discard?")
 
 
 class Sampler(Beside):
