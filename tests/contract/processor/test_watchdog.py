@@ -174,6 +174,25 @@ def test_a_redriven_message_goes_to_the_tier_of_no_delay_once(ground: Ground) ->
     assert ground.look() == []
 
 
+@pytest.mark.case("T-23")
+def test_a_redriven_message_goes_again_at_doubling_waits(ground: Ground) -> None:
+    """Fails when it goes every few minutes: where people pause what reads it, its tier would grow without end."""
+    test_a_redriven_message_goes_to_the_tier_of_no_delay_once(ground)
+    for minutes, goes in ((6, True), (5, False), (2, True), (12, False), (2, True)):
+        ground.later("quarantined_message", "redrive_sent_at", seconds=60 * minutes)
+        ground.later("inbox", "due_at", seconds=60 * minutes)
+        assert bool(ground.look()) is goes, minutes
+
+
+@pytest.mark.case("X-10")
+def test_an_attempt_that_the_inbox_knows_otherwise_is_not_sent(ground: Ground) -> None:
+    """Fails when retry_message alone is asked: a version without tiers ends what this one has begun, and does not know that table."""
+    ground.party.record(failed(1))
+    ground.later("retry_message", "due_at", seconds=75)
+    ground.party.connection.execute("UPDATE packhorse.inbox SET outcome = 'done'")
+    assert ground.look() == []
+
+
 @pytest.mark.case("T-03")
 def test_a_key_whose_head_was_discarded_is_woken(ground: Ground) -> None:
     """Fails when the watchdog wakes no keys."""

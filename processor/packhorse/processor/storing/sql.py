@@ -162,8 +162,8 @@ FROM unnest(%(ids)s::uuid[], %(partitions)s::int[], %(offsets)s::bigint[], %(att
     AS r (id, partition, "offset", attempt)
 WHERE m.message_id = r.id AND m.group_id = %(group)s AND m.topic = %(source)s AND m.attempt = r.attempt"""
 
-# Redriven messages that are due and whose copy was not sent, or so long ago that it may be lost. Another process's are
-# passed over.
+# Redriven messages that are due and whose copy was not sent, or so long ago that it may be lost: as long as it was then, and
+# so at doubling waits, since it may as well lie in a tier that a person has paused. Another process's are passed over.
 DUE_REDRIVES = """
 SELECT q.message_id, q.topic, q.topic_id, q.partition, q."offset", q.key, q.payload, q.headers::text, q.reason, q.error,
     i.attempt, q.first_failed_at, '0s', i.due_at
@@ -171,7 +171,8 @@ FROM "{schema}".quarantined_message q
 JOIN "{schema}".inbox i ON i.message_id = q.message_id AND i.group_id = q.group_id AND i.topic = q.topic
 WHERE q.group_id = %(group)s AND q.state = 'redriven' AND q.topic = ANY(%(topics)s)
     AND i.outcome = 'retry' AND i.due_at <= clock_timestamp()
-    AND (q.redrive_sent_at IS NULL OR q.redrive_sent_at < clock_timestamp() - interval '5 minutes')
+    AND (q.redrive_sent_at IS NULL
+        OR q.redrive_sent_at < clock_timestamp() - greatest(interval '5 minutes', q.redrive_sent_at - i.due_at))
     AND NOT EXISTS (SELECT FROM "{schema}".retry_message r
         WHERE r.message_id = q.message_id AND r.group_id = q.group_id AND r.topic = q.topic)
 ORDER BY q.topic, q.partition, q."offset"

@@ -170,7 +170,9 @@ RETURNING k.topic, k.key_hash, k.token"""
 
 # Messages whose next attempt is overdue: their copy was never known to be confirmed, or is long lost. The wait until the
 # next time doubles, and is written before the copy is sent. A tier that is itself behind explains it, for an hour.
+# What the inbox knows otherwise, because a version without tiers has gone on with it, is not sent.
 OVERDUE_RETRIES = """
+WITH again AS (
 UPDATE "{schema}".retry_message r
 SET resends = r.resends + 1,
     resend_at = clock_timestamp() + least(3600, 60 * 2 ^ least(r.resends, 10)) * interval '1 second'
@@ -189,7 +191,10 @@ FROM (
 ) due
 WHERE r.message_id = due.message_id AND r.group_id = %(group)s AND r.topic = due.topic
 RETURNING r.message_id, r.topic, r.topic_id, r.partition, r."offset", r.key, r.payload, r.headers::text, r.reason, r.error,
-    r.attempt, r.first_failed_at, r.tier, r.due_at"""
+    r.attempt, r.first_failed_at, r.tier, r.due_at
+)
+SELECT a.* FROM again a JOIN "{schema}".inbox i ON i.message_id = a.message_id AND i.group_id = %(group)s
+    AND i.topic = a.topic AND i.outcome = 'retry' AND i.attempt = a.attempt"""
 
 # Keys that somebody should look at: their head is finished, and nobody drains them.
 DUE_WAKES = """
