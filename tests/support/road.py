@@ -8,16 +8,17 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.support.cli import Ran, packhorse
 from tests.support.schemas import module_of, write_folder
 
-from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.local.settings import Endpoints
 from packhorse.processor import Processor
+from packhorse.processor.clients import admin_properties
 from packhorse.processor.compose import Composed as ComposedProcessor
+from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.settings import ProcessorSettings
+from packhorse.processor.topics.plan import plan, wanted_by
 from packhorse.producer import Outbox
 from packhorse.relay.compose import Composed as ComposedRelay
 from packhorse.relay.settings import RelaySettings
@@ -65,17 +66,10 @@ class Road:
         return packhorse(*arguments, **(self.environ | more))
 
     def make_topics(self) -> None:
-        """Make the topic, and those of the group."""
-        kept = {"retention.ms": "-1", "retention.bytes": "-1"}
-        config = {"message.timestamp.type": "LogAppendTime"}
-        wanted = [NewTopic(self.topic, PARTITIONS, 1, config=config)]
-        wanted += [
-            NewTopic(name, PARTITIONS, 1, config=kept)
-            for name in (retry_topic(self.topic, self.group, "0s"), quarantine_topic(self.topic, self.group))
-        ]
-        admin = AdminClient({"bootstrap.servers": self.environ["PACKHORSE_KAFKA_BOOTSTRAP_SERVERS"]})
-        for future in admin.create_topics(wanted).values():
-            future.result(10)
+        """Make the topic, and those of the group: what is missing, by the product's own plan."""
+        broker = BrokerQuestions(admin_properties(ProcessorSettings.load({}, environ=self.environ)))
+        wanted = wanted_by([self.app], [self.topic], partitions=PARTITIONS, replication=1)
+        broker.apply(plan(wanted, broker.standing(wanted), default_max_bytes=1_048_588))
 
     def emit(self, number: int, *, key: str = "k", email: str = "ann@example.org") -> UUID:
         """Write one message in a transaction of its own, and commit."""
@@ -97,21 +91,20 @@ class Road:
 
     @contextmanager
     def processor(self) -> Iterator[None]:
-        """Run a processor meanwhile."""
+        """Run a processor meanwhile; its topics are made first."""
+        self.make_topics()
         environ = self.environ | {"PACKHORSE_PROCESSOR_CONCURRENCY": "1"}
         composed = ComposedProcessor(
             self.app, ProcessorSettings.load({}, environ=environ), telemetry=self.telemetry
         )
         stop = threading.Event()
-        thread = threading.Thread(target=composed.loop.run, args=(stop,), name="processor")
-        composed.watchdog.start()
+        thread = threading.Thread(target=composed.run, args=(stop,), name="processor")
         thread.start()
         try:
             yield
         finally:
             stop.set()
             thread.join(40)
-            composed.close()
 
     def status(self, message_id: UUID) -> Any:
         """Return what `packhorse status --json` says."""

@@ -52,6 +52,26 @@ def audit_count(connection: psycopg.Connection[Any]) -> int:
     return int(one(connection, "SELECT count(*) FROM packhorse.audit"))
 
 
+@pytest.mark.case("X-02")
+def test_a_parked_message_names_the_head_that_it_waits_behind(
+    service: OperatorService, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a person has to find out by hand why a message of a parked key does not run."""
+    head, follower = rested(connection), handled(connection, outcome="parked")
+    connection.execute(
+        "INSERT INTO packhorse.parked_message (group_id, topic, message_id, key_hash, topic_age, topic_id, partition,"
+        " \"offset\", timestamp_ms, headers) SELECT group_id, topic, message_id, 'k', 0, gen_random_uuid(), 0, 1, 0, '[]'"
+        " FROM packhorse.inbox WHERE message_id = %s",
+        (follower,),
+    )
+    connection.execute(
+        "INSERT INTO packhorse.parked_key (group_id, topic, key_hash, partition, head_id)"
+        " SELECT group_id, topic, 'k', 0, %s FROM packhorse.inbox WHERE message_id = %s",
+        (head, follower),
+    )
+    assert service.status(follower, search=False).standing.endswith(f"parked: waits behind {head}")
+
+
 def test_an_id_of_before_what_the_inbox_keeps_is_said_so(
     service: OperatorService, connection: psycopg.Connection[Any]
 ) -> None:

@@ -19,7 +19,6 @@ from tests.support.road import PARTITIONS, Road
 from tests.support.wait import eventually
 
 from packhorse.core import logs
-from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.core.telemetry import Metric
 from packhorse.local.settings import Endpoints
 from packhorse.processor import Context, Retry
@@ -92,6 +91,11 @@ def records(road: Road, topic: str) -> list[Any]:
     return found
 
 
+def copies(road: Road) -> list[str]:
+    """Return the topics that hold copies: the tiers', and quarantine's."""
+    return [*road.app.retry_topics(road.topic), road.app.quarantine_topic(road.topic)]
+
+
 def in_quarantine(road: Road, message_id: UUID) -> None:
     def rests() -> bool:
         groups = road.status(message_id)["groups"]
@@ -130,11 +134,7 @@ def test_one_trace_runs_from_the_writer_over_retry_and_quarantine_to_the_result(
         done = road.run("quarantine", "redrive", message_id, "--why", "fixed", "--yes", "--wait", 30)
         assert done.code == 0, done.out + done.err
     traceparents = set()
-    for topic in (
-        road.topic,
-        retry_topic(road.topic, road.group, "0s"),
-        quarantine_topic(road.topic, road.group),
-    ):
+    for topic in (road.topic, *copies(road)):
         for record in records(road, topic):
             traceparents |= {value for name, value in record.headers() if name == "traceparent"}
     assert len(traceparents) == 1
@@ -220,11 +220,7 @@ def test_a_personal_value_in_a_handlers_error_is_nowhere(
             road.run("quarantine", "redrive", message_id, "--why", "try", "--yes", "--wait", 30),
             road.run("doctor"),
         ]
-    headers = [
-        str(record.headers())
-        for topic in (quarantine_topic(road.topic, road.group), retry_topic(road.topic, road.group, "0s"))
-        for record in records(road, topic)
-    ]
+    headers = [str(record.headers()) for topic in copies(road) for record in records(road, topic)]
     places = {
         "log": written.getvalue() + caplog.text,
         "spans": "".join(found.to_json() for found in collected.spans()),
