@@ -138,8 +138,12 @@ class Injector:
                 self._ends.broker.pause()
                 return self._ends.broker.resume
             case Kind.BROKER_KILL:
+                stood = self._ends.broker.direct_bootstrap
                 self._ends.broker.kill()
                 self._ends.broker.start()
+                assert self._ends.broker.direct_bootstrap == stood, (
+                    "somebody took the broker's port: run it again"
+                )
             case Kind.TO_START | Kind.TO_END:
                 self._crew.hold()
                 self._reset(to_end=kind is Kind.TO_END)
