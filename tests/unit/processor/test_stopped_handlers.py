@@ -23,6 +23,7 @@ PLACE: Place = ("unit.orders", 0)
 STREAM = Stream(topic=PLACE[0], topic_id=UUID(int=1), source=PLACE[0])
 FAILED = Ran(Failure.TEMPORARY, "failed")
 IS_DOWN = Ran(Failure.DOWN, "down")
+LEADS_THERE = Ran(Failure.DOWN, "behind it waits a follower for `placed`, whose system is down")
 
 
 class Placed:
@@ -67,6 +68,7 @@ class World:
     done: dict[int, str] = field(default_factory=dict)
     charged: list[int] = field(default_factory=list)
     probed: list[int] = field(default_factory=list)
+    led: dict[int, int] = field(default_factory=dict)
     desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
@@ -136,6 +138,11 @@ class World:
                 return ChunkEnded(
                     ended=Ended.WELL, left=left, alone=True, down=down, suspect=left[0], ran=ends[0]
                 )
+        elif LEADS_THERE in ends:
+            at = offsets[ends.index(LEADS_THERE)]
+            self.led[at] = self.led.get(at, 0) + 1
+            gate = APP.handlers["unit.Placed", False].name
+            return ChunkEnded(ended=Ended.WELL, left=left, alone=alone, down=gate, suspect=at)
         elif IS_DOWN in ends and not job.contended:
             at = ends.index(IS_DOWN)
             down = job.chunk[at].gate or ""
@@ -187,6 +194,21 @@ def test_a_system_that_is_down_for_an_hour_costs_no_attempt() -> None:
     world.script.update(dict.fromkeys(range(100), RETURNED))
     world.run(120)
     assert len(world.done) == 100
+
+
+@pytest.mark.case("T-20")
+def test_a_head_whose_followers_wait_for_a_stopped_handler_does_not_try_them_again_and_again() -> None:
+    """Fails when it goes back to the front at once: its gate, if it has one, is another's, and is open."""
+    world = World()
+    world.script.update({0: IS_DOWN, 1: LEADS_THERE})
+    world.feed(["Placed", "Moved", "Moved"])
+    world.run(600)
+    assert world.led[1] < 30
+    assert 2 in world.done
+
+    world.script.update(dict.fromkeys(range(3), RETURNED))
+    world.run(120)
+    assert len(world.done) == 3
 
 
 @pytest.mark.case("T-20")

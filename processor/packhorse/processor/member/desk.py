@@ -419,6 +419,8 @@ class Desk:
         if event.tallies or event.down or event.ran is not None or self.gates.shut:
             if self.gates.landed(number, event.tallies, event.down, event.ran):
                 event = self._blamed(slot, event)
+            elif event.down:
+                event = self._put_off(chunk, event)
             self._wet()
         if event.failed:
             slot.careful = CAREFUL
@@ -440,6 +442,18 @@ class Desk:
         """Look at all queues again: a gate may have opened."""
         for slot in self._slots.values():
             slot.dry = False
+
+    def _put_off(self, chunk: Sequence[Waiting], event: ChunkEnded) -> ChunkEnded:
+        """
+        Let wait alone what found a stopped handler's system down and is not behind that handler's gate, until the next probe.
+
+        It led to followers of another handler, which was stopped already: else they would be run again and again.
+        """
+        wait = max(1.0, self.gates.wait(event.down))
+        suspects = event.left if event.suspect is None else (event.suspect,)
+        gates = {one.delivery.record.offset: one.gate for one in chunk}
+        held = {at: wait for at in suspects if at in event.left and gates[at] != event.down}
+        return replace(event, held={**held, **event.held})
 
     def _blamed(self, slot: _Slot, event: ChunkEnded) -> ChunkEnded:
         """
