@@ -173,8 +173,7 @@ class Loop:
         """Forget partitions that are somebody else's by now; nothing is committed for them."""
         self._log.warning("partitions lost", group=self._group, partitions=_names(partitions))
         self._desk.remove(partitions)
-        for place in partitions:
-            self._lanes.cancel(place)
+        self._lanes.cancel(*partitions)
 
     def _turn(self) -> None:
         self._board.turned(self._desk.samples)
@@ -289,8 +288,7 @@ class Loop:
             "time is over: what runs gets no outcome and will be delivered again", partitions=_names(places)
         )
         self._desk.give_up(places)
-        for place in places:
-            self._lanes.cancel(place)
+        self._lanes.cancel(*places)
 
     def _commit_last(self, positions: Positions) -> None:
         """Commit, and poll until the coordinator has answered or COMMIT_WAIT is over."""

@@ -19,6 +19,9 @@ from packhorse.processor.running.measure import Measure
 from packhorse.processor.running.opener import Opener
 from packhorse.processor.running.work import Work
 
+CANCEL_WAIT = 3.0
+"""Seconds that asking the database to end what runs may take; one question takes up to two."""
+
 
 class _Seat:
     """
@@ -105,19 +108,34 @@ class Lanes:
         """Queue the move of a watermark."""
         self._marker.submit(move)
 
-    def cancel(self, place: Place) -> None:
-        """Ask the database to end what runs for *place*; best effort."""
-        for seat in list(self._running.get(place, ())):
-            seat.cancel()
+    def cancel(self, *places: Place) -> None:
+        """
+        Ask the database to end what runs for *places*; best effort, and all at once: it may not answer, and many may run.
+
+        It returns when all have been asked, so that none is asked of what a lane does next.
+        """
+        threads = [
+            threading.Thread(target=seat.cancel, name="packhorse-cancel", daemon=True)
+            for place in places
+            for seat in list(self._running.get(place, ()))
+        ]
+        for thread in threads:
+            thread.start()
+        self._join(threads, CANCEL_WAIT)
 
     def stop(self, *, wait: float) -> None:
-        """Let the threads end once their queues are empty; wait up to *wait* seconds for each."""
+        """Let the threads end once their queues are empty; wait up to *wait* seconds for all of them."""
         for _ in self._threads:
             self._jobs.put(None)
         self._opener.submit(None)
         self._marker.submit(None)
-        for thread in (*self._threads, self._opener.thread, self._marker.thread):
-            thread.join(wait)
+        self._join([self._opener.thread, self._marker.thread, *self._threads], wait)
+
+    def _join(self, threads: Sequence[threading.Thread], wait: float) -> None:
+        clock = self._plant.clock
+        until = clock.monotonic() + wait
+        for thread in threads:
+            thread.join(max(0.0, until - clock.monotonic()))
 
     def _serve(self) -> None:
         seat = _Seat(self._plant, self._loop, self._stuck)
