@@ -101,7 +101,13 @@ class Discard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
-    """The durable fact that a group has dealt with a message; partition and offset are of its latest delivery."""
+    """
+    The durable fact that a group has dealt with a message; partition and offset are of its latest delivery.
+
+    Attributes:
+        behind: The head of its key, which a parked message waits for; None when none is known: the key is paused, or about
+            to be drained.
+    """
 
     group: str
     topic: str
@@ -117,6 +123,7 @@ class InboxRow:
     error: str | None
     recorded_at: datetime
     changed_at: datetime
+    behind: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

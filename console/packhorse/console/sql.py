@@ -34,10 +34,13 @@ SELECT d.hold_id AS hold, d.actor, d.why, d.at FROM {schema}.relay_discard AS d 
 
 INBOX_ROWS = """
 SELECT i.group_id AS "group", i.topic, i.outcome, i.attempt, i.deliveries, i.partition, i."offset", i.type, i.due_at,
-       i.first_failed_at, i.reason, i.error, i.recorded_at, i.changed_at
+       i.first_failed_at, i.reason, i.error, i.recorded_at, i.changed_at,
+       CASE i.outcome WHEN 'parked' THEN (SELECT k.head_id FROM {schema}.parked_message AS m
+           JOIN {schema}.parked_key AS k ON k.group_id = m.group_id AND k.topic = m.topic AND k.key_hash = m.key_hash
+           WHERE m.message_id = i.message_id AND m.group_id = i.group_id AND m.topic = i.topic) END AS behind
 FROM {schema}.inbox AS i WHERE i.message_id = %(id)s ORDER BY i.recorded_at, i.group_id, i.topic
 """
-"""What every group has dealt with, for one id."""
+"""What every group has dealt with, for one id, and behind which head of its key it waits."""
 
 FORGOTTEN = """
 SELECT r.group_id AS "group", r.kept_from, extract(day FROM clock_timestamp() - r.kept_from)::int AS days

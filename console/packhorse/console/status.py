@@ -217,7 +217,7 @@ def _group_standing(
         case Outcome.DONE if redrive is Redrive.PROVED:
             return "done, after a redrive"
         case _:
-            return inbox.outcome.value
+            return inbox.outcome.value + ("" if inbox.behind is None else f": waits behind {inbox.behind}")
 
 
 def forgotten_line(forgotten: Sequence[Forgotten]) -> str:

@@ -21,7 +21,7 @@ class ProcessorSettings(
     Say how a processor works; durations are in seconds.
 
     Attributes:
-        concurrency: Threads of each process, each with a database connection of its own; one partition is with one of them at a time.
+        concurrency: Lanes of each process, each with a database connection of its own; a key is with one of them at a time.
         group_protocol: "consumer" is KIP-848, "classic" the older one (cooperative-sticky).
         batch_records: Most records of one transaction.
         buffer_records: Records read ahead of one partition at which fetching pauses.

@@ -60,13 +60,13 @@ def test_a_parked_message_names_the_head_that_it_waits_behind(
     head, follower = rested(connection), handled(connection, outcome="parked")
     connection.execute(
         "INSERT INTO packhorse.parked_message (group_id, topic, message_id, key_hash, topic_age, topic_id, partition,"
-        " \"offset\", timestamp_ms, headers) SELECT group_id, topic, message_id, 'k', 0, gen_random_uuid(), 0, 1, 0, '[]'"
+        " \"offset\", timestamp_ms, headers) SELECT group_id, topic, message_id, repeat('0', 32), 0, gen_random_uuid(), 0, 1, 0, '[]'"
         " FROM packhorse.inbox WHERE message_id = %s",
         (follower,),
     )
     connection.execute(
         "INSERT INTO packhorse.parked_key (group_id, topic, key_hash, partition, head_id)"
-        " SELECT group_id, topic, 'k', 0, %s FROM packhorse.inbox WHERE message_id = %s",
+        " SELECT group_id, topic, repeat('0', 32), 0, %s FROM packhorse.inbox WHERE message_id = %s",
         (head, follower),
     )
     assert service.status(follower, search=False).standing.endswith(f"parked: waits behind {head}")

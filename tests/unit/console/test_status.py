@@ -1,5 +1,7 @@
 """One answer from facts: what is known, what is not, and in which words."""
 
+from uuid import UUID
+
 import pytest
 from tests.support.console_facts import NOON, act, facts, hold, inbox_row, outbox_row, quarantined
 
@@ -148,6 +150,8 @@ def test_a_hold_says_what_comes_next(change: dict[str, object], next_: str) -> N
             quarantined(state=State.REDRIVEN, redrives=1, redrive_sent_at=NOON),
             "done, after a redrive",
         ),
+        (inbox_row(outcome=Outcome.PARKED, behind=UUID(int=7)), None, f"parked: waits behind {UUID(int=7)}"),
+        (inbox_row(outcome=Outcome.PARKED), None, "parked"),
         (
             inbox_row(outcome=Outcome.QUARANTINE, reason="permanent"),
             quarantined(redrives=1),
