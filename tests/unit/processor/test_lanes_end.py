@@ -9,6 +9,9 @@ import pytest
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.telemetry import NO_TELEMETRY
 from packhorse.processor import Processor
+from packhorse.processor.member.fence import Fence
+from packhorse.processor.member.jobs import OpenJob
+from packhorse.processor.partition.events import OpenFailed
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.lanes import Lanes
 from packhorse.processor.running.measure import Measure
@@ -56,6 +59,17 @@ def test_what_runs_in_many_lanes_is_cancelled_at_once() -> None:
     made.cancel(("a", 0), ("a", 1), ("b", 0))
     assert not all_asked.broken
     assert all_asked.n_waiting == 0
+
+
+def test_a_partition_that_is_gone_is_not_opened_any_more() -> None:
+    """Fails when it is: after a rebalance while the broker is away, those that stay would wait seconds for each that went."""
+    made, fence = lanes(SYSTEM_CLOCK), Fence()
+    fence.up = True
+    made.submit(OpenJob(place=("a", 0), generation=1, number=1, fence=fence))
+    made.start()
+    report = made.reports.get(timeout=20)
+    assert report.event == OpenFailed(away="partition", text="it went away")
+    made.stop(wait=20)
 
 
 @pytest.mark.case("X-09")

@@ -34,9 +34,15 @@ class Opener:
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            event = _told(lambda place=job.place: open_partition(self._link, self._plant, place))  # type: ignore[misc]
+            event = self._opened(job)
             self._reports.put(Report(place=job.place, generation=job.generation, event=event))
         self._link.close()
+
+    def _opened(self, job: OpenJob) -> Event:
+        """Open the partition, unless it is gone by now: while the broker is away each takes seconds, and those that stay wait."""
+        if job.fence.up:
+            return OpenFailed(away="partition", text="it went away")
+        return _told(lambda: open_partition(self._link, self._plant, job.place))
 
 
 def _told(call: Callable[[], Event]) -> Event:
