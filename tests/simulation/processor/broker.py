@@ -71,6 +71,11 @@ class Broker:
             owner.wake()
         return offset
 
+    def send(self, copy: Copy) -> int:
+        """Take a copy."""
+        self.copies.add((copy.id, None if copy.topic.endswith(".quarantine") else copy.attempt))
+        return self.append((copy.topic, copy.partition), copy.key, copy.value, copy.headers)
+
     def skip(self, place: Place, holes: int) -> None:
         """Leave a hole, as compaction and the marks of transactions do."""
         self.logs[place].high += holes
@@ -138,11 +143,9 @@ class Producer:
             world.hub.pause()
             if world.fault("copy lost"):
                 raise BrokerUnavailable("not sent")
-            place = copy.topic, copy.partition
-            world.broker.copies.add((copy.id, None if copy.topic.endswith(".quarantine") else copy.attempt))
-            offset = world.broker.append(place, copy.key, copy.value, copy.headers)
+            offset = world.broker.send(copy)
             if world.fault("copy doubled"):
-                world.broker.append(place, copy.key, copy.value, copy.headers)
+                world.broker.send(copy)
             if world.fault("copy's acknowledgement lost"):
                 world.hub.pause(1.0)
                 raise BrokerUnavailable("not acknowledged")

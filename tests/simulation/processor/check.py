@@ -112,7 +112,13 @@ class Checks:
         """Return whether nothing is left to do."""
         world = self._world
         rows = world.database.tables.rows
-        if rows["key"] or rows["parked"] or rows["retry"] or not world.database.up:
+        if (
+            not world.writer.is_done
+            or rows["key"]
+            or rows["parked"]
+            or rows["retry"]
+            or not world.database.up
+        ):
             return False
         if any(row["outcome"] in OPEN for row in rows["inbox"].values()):
             return False

@@ -134,6 +134,7 @@ class Session:
         self.transaction: Transaction | None = None
         self.xid = ""
         self.canceled = False
+        self.is_spared = False
         self.busy: Actor | None = None
         self._savepoint: Transaction | None = None
         self._snapshot: Tables | None = None
@@ -301,6 +302,8 @@ class Session:
         self._strike("after", name)
 
     def _strike(self, when: str, name: str) -> None:
+        if self.is_spared:
+            return
         if self._faults(f"connection cut {when} {name}"):
             self.lose()
             raise DatabaseUnavailable("cut")

@@ -7,8 +7,9 @@ from tests.simulation.processor.database import Row, Session
 from tests.simulation.processor.messages import GROUP, SOURCE, Deed
 
 from packhorse.core.errors import PackhorseError
+from packhorse.processor.copies import copy_of, wake_up
 from packhorse.processor.record import key_hash
-from packhorse.processor.storing.store import Store
+from packhorse.processor.storing.store import Place, Store
 
 if TYPE_CHECKING:
     from tests.simulation.processor.world import World
@@ -34,6 +35,8 @@ class Operator:
     def _look(self) -> None:
         world = self._world
         session = world.connect()
+        if world.theme == "unwatched":
+            session.is_spared = True
         try:
             self._pauses(session)
             for (source, one), row in list(world.database.tables.rows["quarantined"].items()):
@@ -49,7 +52,7 @@ class Operator:
                 run(session, STORE.resume_key(SOURCE, key_hash(key)))
                 del self._paused[key]
                 world.say(f"operator resumes {key!r}")
-        if world.faults_left and world.random.random() < 0.05:
+        if world.faults_left and world.theme != "unwatched" and world.random.random() < 0.05:
             record = world.random.choice(world.broker.logs[SOURCE, 0].records)
             if record.key is not None and record.key not in self._paused:
                 self._paused[record.key] = world.hub.now + 20
@@ -72,6 +75,24 @@ class Operator:
         elif done:
             world.say(f"operator discards {one.int}")
             world.checks.discarded.add(one)
+        if done and world.theme == "unwatched":
+            self._wakes(session, one, row)
+
+    def _wakes(self, session: Session, one: Any, row: Row) -> None:
+        """Send what the watchdog would: the copy that is due, or a wake-up of the key."""
+        world = self._world
+        due = run(session, STORE.due_redrives([SOURCE]))
+        for message in due:
+            copy = copy_of(message, GROUP)
+            offset = world.broker.send(copy)
+            run(
+                session,
+                STORE.confirm_copies(SOURCE, [Place(copy.id, copy.partition, offset, copy.attempt, "0s")]),
+            )
+        if not due:
+            world.broker.send(
+                wake_up(one, group=GROUP, source=SOURCE, partition=row["partition"], key=row["key"])
+            )
 
 
 def redrive(c: Session, v: Row) -> tuple[list[Any], int]:

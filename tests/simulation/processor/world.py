@@ -10,10 +10,11 @@ from tests.simulation.processor.broker import SESSION, Broker, Place, id_of
 from tests.simulation.processor.check import Checks
 from tests.simulation.processor.database import Database, Row, Session
 from tests.simulation.processor.hub import Hub, Life, NoEnd, enter, leave
-from tests.simulation.processor.messages import GROUP, SOURCE, TYPES, Deed, Script, make_app
+from tests.simulation.processor.messages import GROUP, SOURCE, Deed, Script, make_app
 from tests.simulation.processor.people import Operator
 from tests.simulation.processor.process import Process
 from tests.simulation.processor.statements import DURABLE
+from tests.simulation.processor.traffic import Writer
 
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.core.naming import quarantine_topic
@@ -24,9 +25,14 @@ TIERS = APP.tiers(SOURCE)
 SOURCES = {SOURCE: ReadTopic(SOURCE, None)} | {APP.tier_topic(SOURCE, t): ReadTopic(SOURCE, t) for t in TIERS}
 QUARANTINE = quarantine_topic(SOURCE, GROUP)
 STEPS = 40_000
-ENDLESS = 1_000
-PASSING = {Deed.LATER, Deed.SLOW, Deed.REGISTRY}
-"""What would go on for hours if it went on for ever, and costs no attempt."""
+THEMES: dict[str, tuple[str, ...]] = {
+    "": ("process", "process", "down", "restore", "cut", "deal", "offsets"),
+    "parking": ("process", "deal"),
+    "unwatched": ("process", "deal"),
+    "losses": ("down", "down", "restore", "restore", "cut"),
+    "owners": ("process", "process", "deal", "deal"),
+}
+"""What a theme's greater faults are."""
 CALM = 0.15
 """How many of all schedules have no fault at all."""
 
@@ -44,9 +50,9 @@ class World:
         self.faults_left = 0 if random.random() < CALM else random.randint(1, faults)
         self.app, self.sources = APP, SOURCES
         self.lanes = random.choice([1, 2, 3])
-        self.database = Database(self.hub, lazy=random.random() < 0.3)
+        self.database = Database(self.hub, lazy=random.random() < (0.7 if theme == "losses" else 0.3))
         self.database.done = self._done
-        self.broker = Broker(self, random.choice([1, 2]))
+        self.broker = Broker(self, 1 if theme in {"parking", "unwatched"} else random.choice([1, 2]))
         for topic in (*SOURCES, QUARANTINE):
             self.broker.make(topic)
         self.places: list[Place] = [(topic, p) for topic in SOURCES for p in range(self.broker.partitions)]
@@ -60,33 +66,9 @@ class World:
         self.restored = self.killed = 0
         self.broken = ""
         self.forgotten: set[Place] = set()
-        self._fill()
+        self.writer = Writer(self)
 
     # What there is to do.
-
-    def _fill(self) -> None:
-        random, number = self.random, 0
-        types = random.sample(TYPES, random.choice([1, 2, 3, 6]))
-        troubled = random.choice([0.0, 0.2, 0.5])
-        for partition in range(self.broker.partitions):
-            place = SOURCE, partition
-            keys = [f"k{partition}{n}".encode() for n in range(random.randint(1, 3))]
-            for _ in range(random.randint(2, 12)):
-                number += 1
-                one = UUID(int=number)
-                key = None if random.random() < 0.05 else random.choice(keys)
-                cls = random.choice(types)
-                headers = (("id", str(one).encode()), ("type", cls.__packhorse__.type.encode()))
-                for _ in range(2 if random.random() < 0.08 else 1):
-                    self.broker.append(place, key, one.bytes, headers)
-                    self.broker.skip(place, 0 if random.random() < 0.85 else random.randint(1, 3))
-                deed, times = Deed.WELL, 0
-                if random.random() < troubled:
-                    deed = random.choice(list(Deed))
-                    times = random.choice([1, 1, 2, 3, 3 if deed in PASSING else ENDLESS])
-                self.deeds[one] = deed, times
-                self.checks.records[one] = self.broker.logs[place].records[-1]
-                self.scripts[one] = Script(deed, times)
 
     def _done(self, name: str, values: Row, answer: Any) -> None:
         """Have the log written where the statement wants it, and what a watermark has passed looked at."""
@@ -200,20 +182,31 @@ class World:
         self.database.restore()
 
     def _trouble(self) -> None:
-        """Let one of the greater faults happen."""
-        process = self.random.choice(self.processes) if self.processes else None
-        choices: list[Callable[[], object]] = [
-            self._down,
-            self._restore,
-            self._cut,
-            self.broker.deal,
-            self._forget_offsets,
-        ]
-        if process is not None:
-            for call in (self.kill, self._freeze, self._hold, self._stop):
-                choices += [lambda call=call: call(process)] * 2  # type: ignore[misc]
-        self.faults_left -= 1
-        self.random.choice(choices)()
+        """Let one of the greater faults happen, of those that the theme is about."""
+        calls = THEMES[self.theme]
+        if "process" in calls and self.processes and self.random.random() < 0.7:
+            process = self.random.choice(self.processes)
+            act = self.random.choice((self.kill, self._freeze, self._hold, self._hold, self._stop))
+            self.faults_left -= 1
+            act(process)
+            return
+        acts: dict[str, Callable[[], object]] = {
+            "down": self._down,
+            "restore": self._restore,
+            "cut": self._cut,
+            "deal": self.broker.deal,
+            "offsets": self._forget_offsets,
+        }
+        able = [acts[name] for name in calls if name in acts]
+        if able:
+            self.faults_left -= 1
+            self.random.choice(able)()
+
+    def _back_up(self) -> None:
+        """Keep a copy now and then; not before all watermarks are there, since without one a person is to decide."""
+        often = 0.003 if self.theme == "losses" else 0.0005
+        if self.random.random() < often and len(self.database.tables.rows["watermark"]) == len(self.places):
+            self.database.backups.append(self.database.tables.copy())
 
     def _cut(self) -> None:
         self.say("all connections cut")
@@ -249,6 +242,7 @@ class World:
         self.taken = taken = 0
         operator = Operator(self)
         self.hub.spawn(Life("operator"), "operator", operator.work)
+        self.hub.spawn(Life("writer"), "writer", self.writer.work)
         for _ in range(self.random.choice([1, 2, 3])):
             self.start()
         try:
@@ -257,10 +251,9 @@ class World:
                 self.taken = taken = taken + 1
                 if taken > STEPS:
                     raise NoEnd("no end")
-                if self.faults_left and self.random.random() < 0.002:
+                if self.faults_left and self.random.random() < 0.003:
                     self._trouble()
-                if self.random.random() < 0.0005:
-                    self.database.backups.append(self.database.tables.copy())
+                self._back_up()
                 going = self.hub.step()
                 assert not self.broken, self.broken
             found = self.checks.history()
