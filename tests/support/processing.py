@@ -141,10 +141,10 @@ class Ground:
         self._producer.flush(10)
         return message_id
 
-    def send_many(self, numbers: Iterable[int]) -> None:
-        """Produce a message of each number, each with a key of its own, and wait until all stand."""
+    def send_many(self, numbers: Iterable[int], what: Mapping[int, str] | None = None) -> None:
+        """Produce a message of each number, each with a key of its own, and wait until all stand; some say *what*."""
         for n in numbers:
-            self._produce(n, "", b"%d" % n, 0, "", {}, None, self.topic)
+            self._produce(n, (what or {}).get(n, ""), b"%d" % n, 0, "", {}, None, self.topic)
         self._producer.flush(30)
 
     def _produce(

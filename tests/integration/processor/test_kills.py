@@ -25,7 +25,7 @@ BACK = Retry(attempts=2, delays=["100ms"])
 
 RESULT = (Point.BEFORE_RESULT, Point.AFTER_RESULT, Point.AFTER_WATERMARK)
 COPY = (Point.BEFORE_COPY, Point.AFTER_COPY)
-Killed = dict[Point, tuple[Ground, list[UUID]]]
+Killed = dict[tuple[Point, str], tuple[Ground, list[UUID]]]
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +34,17 @@ def killed(stack: Endpoints, _template: str) -> Iterator[Killed]:
     found: Killed = {}
     with ExitStack() as block:
         dying = []
-        for point in (*RESULT, Point.ATTEMPT, *COPY):
+        for point, what in (
+            *((point, "") for point in RESULT),
+            (Point.ATTEMPT, "fails"),
+            *((point, what) for point in COPY for what in ("junk", "fails once")),
+        ):
             url = block.enter_context(fresh_database(stack.database_url, _template))
             ground = Ground(stack, url, unique_name("t"))
             ground.make_topics(noting(ground.namespace))
-            junk = b"junk" if point in COPY else ""
-            first = ground.send(0, "fails" if point is Point.ATTEMPT else "", payload=junk)
+            first = ground.send(0, what, payload=b"junk" if what == "junk" else "")
             last = point is Point.ATTEMPT
-            found[point] = (ground, [first, *([] if last else beside(ground))])
+            found[point, what] = (ground, [first, *([] if last else beside(ground))])
             count = 2 if last else 1
             dying.append(block.enter_context(child(ground, point, count)))
         for process in dying:
@@ -59,7 +62,7 @@ def beside(ground: Ground) -> list[UUID]:
 @pytest.mark.parametrize("point", RESULT)
 def test_a_kill_around_the_result_repeats_no_effect_and_loses_none(killed: Killed, point: Point) -> None:
     """After the result, before the commit: fails when the inbox row is written in a transaction of its own."""
-    ground, sent = killed[point]
+    ground, sent = killed[point, ""]
     durable = point is not Point.BEFORE_RESULT
     assert bool(ground.results()) is durable
     assert ground.watermark() == (0 if point is not Point.AFTER_WATERMARK else len(ground.results()))
@@ -73,7 +76,7 @@ def test_a_kill_around_the_result_repeats_no_effect_and_loses_none(killed: Kille
 @pytest.mark.case("P-02")
 def test_a_kill_on_the_last_attempt_runs_it_again_and_ends_in_quarantine(killed: Killed) -> None:
     """Fails when the attempt is charged before its outcome is durable, or the count starts anew."""
-    ground, (bad,) = killed[Point.ATTEMPT]
+    ground, (bad,) = killed[Point.ATTEMPT, "fails"]
     assert ground.outcome(bad) == ("retry", 2, "failed", 1)
     beside(ground)
     with ground.processing(noting(ground.namespace, retry=BACK)):
@@ -87,7 +90,7 @@ def test_a_kill_on_the_last_attempt_runs_it_again_and_ends_in_quarantine(killed:
 @pytest.mark.parametrize("point", COPY)
 def test_a_kill_before_the_copy_is_confirmed_sends_it_again(killed: Killed, point: Point) -> None:
     """Fails when the watermark or the offset moves before the copy is confirmed."""
-    ground, (junk, *_) = killed[point]
+    ground, (junk, *_) = killed[point, "junk"]
     assert ground.outcome(junk)[0] == "quarantine"  # type: ignore[index]
     assert ground.watermark() == 0
     assert ground.committed() in {None, 0}
@@ -97,6 +100,24 @@ def test_a_kill_before_the_copy_is_confirmed_sends_it_again(killed: Killed, poin
     assert {copy.value for copy in copies} == {b"junk"}
     found = ground.rows("SELECT copy_offset FROM packhorse.quarantined_message")
     assert found == [(len(copies) - 1,)]
+
+
+@pytest.mark.case("T-23")
+@pytest.mark.parametrize("point", COPY)
+def test_a_kill_before_the_copy_to_the_tier_is_confirmed_sends_it_again_and_runs_the_handler_once_for_it(
+    killed: Killed, point: Point
+) -> None:
+    """Fails when who meets the recorded attempt runs the handler, or settles the record without sending the copy."""
+    ground, (late, *_) = killed[point, "fails once"]
+    assert ground.outcome(late) == ("retry", 2, "failed", 1)
+    assert ground.watermark() == 0
+    behind = ground.send(3)
+    with ground.processing(noting(ground.namespace, retry=BACK)):
+        ground.until_outcome(behind, "done", timeout=40)
+        eventually(lambda: not ground.rows("SELECT FROM packhorse.parked_key"), what="the key is let go")
+    assert [n for n in ground.results() if n in {0, 3}] == [0, 3]
+    assert ground.outcome(late)[:2] == ("done", 2)  # type: ignore[index]
+    assert ground.rows("SELECT attempt FROM packhorse.failed_attempt") == [(1,)]
 
 
 @pytest.mark.case("X-09")

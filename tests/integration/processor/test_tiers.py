@@ -54,6 +54,20 @@ def test_a_message_waits_in_its_tier_through_a_rebalance_and_runs_once_when_due(
     assert ground.outcome(late)[:2] == ("done", 2)  # type: ignore[index]
 
 
+@pytest.mark.case("T-05")
+def test_what_waits_takes_no_places_from_what_runs(ground: Ground) -> None:
+    """More wait than may be read ahead. Fails when a message that waits counts as in hand: reading would stop at the twentieth."""
+    app = noting(ground.namespace, retry=Retry(attempts=3, delays=["1h"]))
+    ground.make_topics(app)
+    failing = range(0, 500, 10)
+    ground.send_many(range(500), dict.fromkeys(failing, "fails"))
+    with ground.processing(app, batch_records=20, buffer_records=20):
+        eventually(lambda: len(ground.results()) == 450, what="the others are done")
+        eventually(lambda: ground.watermark() == 500, what="the watermark passes those that wait")
+    assert set(ground.results()).isdisjoint(failing)
+    assert ground.rows("SELECT count(*) FROM packhorse.inbox WHERE outcome = 'retry'") == [(50,)]
+
+
 @pytest.mark.case("T-17")
 @pytest.mark.case("T-19")
 def test_one_groups_failures_are_its_own_and_its_copies_keep_key_partition_and_origin(
