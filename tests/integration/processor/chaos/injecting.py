@@ -167,7 +167,7 @@ class Injector:
     def _reset(self, *, to_end: bool) -> None:
         """Set the offsets that the group has committed; a member that was killed must be forgotten by the broker first."""
         places = [TopicPartition(t, p) for t in self._ends.topics for p in range(self._ends.partitions)]
-        there = self._sampler.committed_of(places)
+        there = eventually(lambda: self._there(places), what="the group's offsets are known", timeout=60)
         ends = self._ends_of(there) if to_end else [TopicPartition(o.topic, o.partition, 0) for o in there]
         eventually(lambda: self._altered(ends), what="the group's offsets are reset", timeout=30)
         if to_end:
@@ -175,6 +175,12 @@ class Injector:
                 (one.partition, one.offset) for one in ends if one.topic == self._ends.topics[0]
             )
         self._say(f"reset {', '.join(f'{o.topic}[{o.partition}]={o.offset}' for o in ends)}")
+
+    def _there(self, places: list[TopicPartition]) -> list[TopicPartition]:
+        try:
+            return self._sampler.committed_of(places)
+        except KafkaException as error:
+            raise AssertionError(str(error)) from error
 
     def _ends_of(self, places: Sequence[TopicPartition]) -> list[TopicPartition]:
         asked = {TopicPartition(one.topic, one.partition): _LATEST for one in places}

@@ -148,7 +148,7 @@ class Reader(Beside):
         self._consumer = Consumer(
             {
                 "bootstrap.servers": ground.kafka, "group.id": f"reader-{ground.namespace}", "enable.auto.commit": False,
-                "auto.offset.reset": "earliest", "enable.partition.eof": False,
+                "auto.offset.reset": "earliest", "log_level": 0, "enable.partition.eof": False,
             }
         )  # fmt: skip
         topics = (source, *own)
@@ -254,7 +254,12 @@ class Sampler(Beside):
         self._database, self._topic = database, ground.topic
         self._places = [TopicPartition(ground.topic, p) for p in range(ground.partitions)]
         self._consumer = Consumer(
-            {"bootstrap.servers": ground.kafka, "group.id": GROUP, "enable.auto.commit": False}
+            {
+                "bootstrap.servers": ground.kafka,
+                "group.id": GROUP,
+                "enable.auto.commit": False,
+                "log_level": 0,
+            }
         )
         self._asking = threading.Lock()
 
