@@ -16,8 +16,9 @@ from packhorse.core.logs import Log
 from packhorse.core.telemetry import Metric, Telemetry
 from packhorse.processor.breaking.stops import Told
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
-from packhorse.processor.member.desk import Desk, Holding, Positions
+from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import Place
+from packhorse.processor.member.ports import Holding, Positions
 from packhorse.processor.member.queue import Waiting
 from packhorse.processor.partition.orders import (
     Alarm,

@@ -1,0 +1,129 @@
+"""Hand chunks to lanes that have nothing to do: whose turn it is, and with what flags a chunk goes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from packhorse.processor.member.gates import Gates
+from packhorse.processor.member.jobs import ChunkJob, Place
+from packhorse.processor.member.ports import Works
+from packhorse.processor.member.queue import Waiting
+from packhorse.processor.member.slot import Slot
+from packhorse.processor.partition.state import Limits
+from packhorse.processor.running.attempting import MOST_SAVEPOINTS
+
+
+class Dispatcher:
+    """
+    Keep count of the lanes and give them work; for one thread.
+
+    Args:
+        slots: The partitions; they come and go.
+        works: Who takes jobs.
+        gates: Handlers that are stopped.
+        limits: Of one partition.
+        lanes: How many there are.
+        numbers: Gives each job its own.
+    """
+
+    def __init__(
+        self,
+        slots: Mapping[Place, Slot],
+        works: Works,
+        gates: Gates,
+        limits: Limits,
+        *,
+        lanes: int,
+        numbers: Iterator[int],
+    ) -> None:
+        self._slots = slots
+        self._works = works
+        self._gates = gates
+        self._limits = limits
+        self._lanes = lanes
+        self._numbers = numbers
+        self._out: set[int] = set()
+        self._slow: set[int] = set()
+        self._turn = 0
+
+    @property
+    def idle(self) -> int:
+        """Return how many lanes have nothing to do."""
+        return self._lanes - len(self._out)
+
+    def ended(self, number: int) -> None:
+        """Take that the job *number* is reported."""
+        self._out.discard(number)
+        self._slow.discard(number)
+
+    def dispatch(self) -> None:
+        """
+        Hand chunks to the lanes that have nothing to do, one partition after another.
+
+        One lane is kept from slow keys while there is other work. What counts is how many lanes they have, not how many are
+        idle: when all are busy they free one at a time, and a slow key would wait until nobody else has work.
+        """
+        while self.idle > 0 and self._gates.shut and self._next_probe():
+            pass
+        while self.idle > 0:
+            spare = self._lanes == 1 or len(self._slow) < self._lanes - 1
+            if not (self._next_chunk(slow=spare) or (not spare and self._next_chunk(slow=True))):
+                return
+
+    def _next_chunk(self, *, slow: bool) -> bool:
+        places = list(self._slots)
+        for step in range(len(places)):
+            place = places[(self._turn + step) % len(places)]
+            slot = self._slots[place]
+            if slot.dry or not slot.state.may_run:
+                continue
+            limit = min(slot.state.limit, MOST_SAVEPOINTS) if slot.careful else slot.state.limit
+            chunk = slot.queue.take(limit, lonely=slot.suspects, shut=self._gates.shut, slow=slow)
+            if chunk:
+                self._turn = (self._turn + step + 1) % len(places)
+                self._submit(place, slot, chunk)
+                return True
+            slot.dry = slow
+        return False
+
+    def _next_probe(self) -> bool:
+        """Hand out one message of a handler that is stopped, when its time has come; return whether one was."""
+        queues = {place: slot.queue for place, slot in self._slots.items() if slot.state.may_run}
+        found = self._gates.probe(queues)
+        if found is None:
+            return False
+        gate, place, one = found
+        self._submit(place, self._slots[place], [one], gate=gate)
+        return True
+
+    def _submit(self, place: Place, slot: Slot, chunk: Sequence[Waiting], *, gate: str | None = None) -> None:
+        state, first = slot.state, chunk[0].delivery.record.offset
+        assert slot.stream is not None
+        assert state.position is not None
+        suspect = slot.suspects.get(first) if len(chunk) == 1 else None
+        again = [one.delivery.record.offset for one in chunk] if slot.tried else []
+        job = ChunkJob(
+            place=place,
+            generation=state.generation,
+            number=next(self._numbers),
+            fence=slot.fence,
+            chunk=chunk,
+            stream=slot.stream,
+            position=state.position,
+            leader_epoch=state.leader_epoch,
+            topic_age=slot.topic_age,
+            charged=slot.suspects.charge(first, self._limits) if suspect else None,
+            contended=suspect is not None and max(suspect.contended, suspect.down) >= self._limits.uncharged,
+            marked=suspect is not None and suspect.crashed,
+            careful=slot.careful > 0,
+            tried=frozenset(slot.tried.intersection(again)),
+            probe=gate is not None,
+        )
+        if gate is not None:
+            self._gates.sent(job.number, gate, chunk[0])
+        slot.state = replace(state, running=state.running + 1)
+        slot.careful = max(0, slot.careful - 1)
+        slot.flights[job.number] = chunk
+        self._out.add(job.number)
+        if slot.queue.is_slow(chunk[0].key):
+            self._slow.add(job.number)
+        self._works.submit(job)

@@ -1,0 +1,95 @@
+"""What a chunk that has ended means for its partition: what goes back, what waits alone, who is suspected."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from packhorse.core.backoff import delay_after
+from packhorse.core.clock import Chance, Clock
+from packhorse.processor.member.gates import Gates
+from packhorse.processor.member.jobs import Place
+from packhorse.processor.member.queue import Waiting
+from packhorse.processor.member.slot import Slot
+from packhorse.processor.partition.events import ChunkEnded, Ended
+from packhorse.processor.partition.state import Limits
+
+CAREFUL = 30
+"""Chunks of a partition, after one with a failed member, whose members get savepoints from the start."""
+
+
+class Landing:
+    """Take chunks back; for one thread."""
+
+    def __init__(
+        self, slots: Mapping[Place, Slot], gates: Gates, limits: Limits, clock: Clock, chance: Chance
+    ) -> None:
+        self._slots = slots
+        self._gates = gates
+        self._limits = limits
+        self._clock = clock
+        self._chance = chance
+
+    def landed(self, slot: Slot, number: int, event: ChunkEnded) -> ChunkEnded:
+        """Take the chunk back into the queue; return the event with what waits alone."""
+        chunk = slot.flights.pop(number)
+        slot.dry = False
+        if event.tallies or event.down or event.ran is not None or self._gates.shut:
+            if self._gates.landed(number, event.tallies, event.down, event.ran):
+                event = self._blamed(slot, event)
+            elif event.down:
+                event = self._put_off(chunk, event)
+            self._wet()
+        if event.failed:
+            slot.careful = CAREFUL
+        for offset in event.stuck:
+            slot.suspects.of(offset).stuck = len(event.stuck) == 1
+        if event.alone and event.ended is Ended.CONTENTION:
+            event = self._contended(slot, event)
+        slot.queue.settle(chunk, event.left, event.held, self._clock.monotonic())
+        slot.queue.learn(event.slow, event.quick)
+        if slot.suspects:
+            slot.suspects.clear_below(slot.queue.load.end)
+        slot.tried.update(event.tried)
+        if slot.tried:
+            gone = {one.delivery.record.offset for one in chunk} - set(event.left)
+            slot.tried -= gone
+        return event
+
+    def _wet(self) -> None:
+        """Look at all queues again: a gate may have opened."""
+        for slot in self._slots.values():
+            slot.dry = False
+
+    def _put_off(self, chunk: Sequence[Waiting], event: ChunkEnded) -> ChunkEnded:
+        """
+        Let wait alone what found a stopped handler's system down and is not behind that handler's gate, until the next probe.
+
+        It led to followers of another handler, which was stopped already: else they would be run again and again.
+        """
+        wait = max(1.0, self._gates.wait(event.down))
+        suspects = event.left if event.suspect is None else (event.suspect,)
+        gates = {one.delivery.record.offset: one.gate for one in chunk}
+        held = {at: wait for at in suspects if at in event.left and gates[at] != event.down}
+        return replace(event, held={**held, **event.held})
+
+    def _blamed(self, slot: Slot, event: ChunkEnded) -> ChunkEnded:
+        """
+        Let the member that opened a breaker run alone from now on, and wait alone, longer each time it does so again.
+
+        A breaker is closed only by an answer, so one that opens it again and again has something about itself: the others
+        must not be rolled back and stopped for it for ever. When nobody knows which it was, each runs alone.
+        """
+        if event.suspect is None:
+            for offset in event.left:
+                slot.suspects.of(offset)
+            return event
+        suspect = slot.suspects.of(event.suspect)
+        suspect.down += 1
+        wait = delay_after(suspect.down, self._limits.backoff, jitter=self._chance.fraction())
+        return replace(event, held={event.suspect: wait})
+
+    def _contended(self, slot: Slot, event: ChunkEnded) -> ChunkEnded:
+        """Let the one member wait alone, longer each time; its key waits with it and nobody else does."""
+        suspect = slot.suspects.of(event.left[0])
+        suspect.contended += 1
+        wait = delay_after(suspect.contended, self._limits.backoff, jitter=self._chance.fraction())
+        return replace(event, held={event.left[0]: wait}, ended=Ended.WELL)
