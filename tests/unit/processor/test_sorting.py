@@ -1,31 +1,45 @@
 """Which deliveries of a chunk are run, and how long the others wait, asked with what the database knows."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal
+from itertools import count
+from typing import ClassVar, Literal
 from uuid import UUID
 
 import pytest
 
-from packhorse.processor import Processor
+from packhorse.core.message import MessageType
+from packhorse.processor import Context, Processor
+from packhorse.processor.breaking.brake import seen
 from packhorse.processor.copies import wake_up
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.outcomes import Outcome
+from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of, key_hash
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.finishing import LOOK_AGAIN
+from packhorse.processor.running.lanes import joined
 from packhorse.processor.running.sorting import Sorted, sort
 from packhorse.processor.running.work import (
+    RETURNED,
     CountDeliveries,
     InboxRow,
     Known,
     LookUp,
     Released,
     ReleaseKeys,
+    RunHandler,
     Work,
 )
 
 TIER = Stream(topic="shop.orders.billing.retry.0s", topic_id=UUID(int=2), source="shop.orders", tier="0s")
 ID, KEY = UUID(int=7), "hash of k"
+
+
+class Placed:
+    __packhorse__: ClassVar[MessageType] = MessageType(
+        type="shop.Placed", version=1, namespace="shop", aggregatetype="orders", schema="{}"
+    )
 
 
 def copy(offset: int, attempt: int) -> Delivery:
@@ -164,3 +178,60 @@ def test_a_wake_up_is_about_its_key_whatever_order_messages_without_a_type_have(
     work = Work(stream=TIER, partition=0, deliveries=[waiting.delivery], position=0, leader_epoch=0)
     found = sort([(waiting.delivery, waiting.key)], Known(0, True, None, {}, {key_hash(b"k"): ID}), work)
     assert found.heads == {5: key_hash(b"k")}
+
+
+@pytest.mark.case("T-08")
+def test_what_is_due_and_was_cut_off_does_not_wait_for_what_is_not() -> None:
+    """Fails when a chunk that was cut says so too how long its first copy that is not due waits: the whole partition would."""
+    app = Processor("billing")
+
+    @app.tombstone_handler(Placed)
+    def gone(ctx: Context) -> None:
+        raise NotImplementedError
+
+    def of(n: int) -> Delivery:
+        headers = (("id", str(UUID(int=n)).encode()), ("type", b"shop.Placed"), ("attempt", b"2"))
+        return delivery_of(Record(TIER.topic, 0, n, 0, 0, None, None, headers), TIER)
+
+    due = {UUID(int=n): 600.0 if n == 3 else 0.0 for n in (1, 2, 3)}
+    rows = {
+        one: InboxRow(Outcome.RETRY, 2, due_in=wait, age=1.0, state=None, copied=True, tier="10m")
+        for one, wait in due.items()
+    }
+    tier = replace(TIER, tier="10m")
+    work = Work(stream=tier, partition=0, deliveries=[of(1), of(2), of(3)], position=0, leader_epoch=0)
+    seconds = count()
+    chunk = run_batch(work, app, jitter=lambda: 0.0, clock=lambda: float(next(seconds)))
+    ends: list[ChunkEnded] = []
+    request = next(chunk)
+    while not ends:
+        answer: object = RETURNED if isinstance(request, RunHandler) else True
+        if isinstance(request, LookUp):
+            answer = Known(0, True, None, rows)
+        try:
+            request = chunk.send(answer)
+        except StopIteration as end:
+            ends.append(end.value)
+    assert (ends[0].ended, ends[0].left) == (Ended.WELL, (2, 3))
+
+
+def test_a_chunk_that_two_lanes_have_worked_on_ends_as_both_say() -> None:
+    """Fails when what the first lane has found is lost, or what it left to the other one waits for a copy that is not due."""
+    first = ChunkEnded(
+        ended=Ended.NOT_DUE,
+        wait=600.0,
+        done=1,
+        left=(2, 3, 4),
+        others=frozenset({2, 3}),
+        failed=True,
+        tallies={"placed": seen([False])},
+        slow=("a",),
+        held={4: 1.0},
+    )
+    then = ChunkEnded(ended=Ended.WELL, done=1, left=(3,), held={3: 1.0}, alone=True, slow=("b",))
+    found = joined(first, then)
+    assert (found.ended, found.wait, found.left, found.done) == (Ended.NOT_DUE, 600.0, (3, 4), 2)
+    assert (found.held, found.alone, found.slow, found.failed) == ({3: 1.0, 4: 1.0}, False, ("a", "b"), True)
+    assert found.tallies == first.tallies
+    away = joined(first, replace(then, ended=Ended.AWAY, away="database", done=0, left=(2, 3)))
+    assert (away.ended, away.away, away.left) == (Ended.AWAY, "database", (2, 3, 4))

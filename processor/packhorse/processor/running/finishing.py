@@ -63,7 +63,8 @@ def finish(
         yield from _let_go(chunk, heads, unsent if missing is not None else frozenset())
     if missing is not None:
         raise missing
-    if found.wait is not None:
+    # What was cut off is due: it must not wait with the rest for the first that is not.
+    if found.wait is not None and len(results) == len(found.members):
         return chunk.ended(Ended.NOT_DUE, wait=found.wait)
     return chunk.ended(Ended.WELL)
 

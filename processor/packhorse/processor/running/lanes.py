@@ -68,6 +68,27 @@ class _Seat:
         return [lane for lane in (self._plain, self._other) if lane is not None]
 
 
+def joined(first: ChunkEnded, then: ChunkEnded) -> ChunkEnded:
+    """Return how a chunk ended whose lane came to *first*, and one of the other kind, with those that are left to it, to *then*."""
+    left = tuple(at for at in first.left if at not in first.others or at in then.left)
+    how = first if then.ended is Ended.WELL else then
+    return replace(
+        then,
+        ended=how.ended,
+        wait=how.wait,
+        done=first.done + then.done,
+        left=left,
+        tried=(first.tried | then.tried).intersection(left),
+        held={**first.held, **then.held},
+        alone=first.alone,
+        slow=(*first.slow, *then.slow),
+        quick=(*first.quick, *then.quick),
+        failed=first.failed or then.failed,
+        tallies=first.tallies,
+        ran=first.ran,
+    )
+
+
 class Lanes:
     """
     Threads that take chunks from one queue; each has a lane of its own. Beside them one opens partitions, one moves watermarks.
@@ -206,13 +227,10 @@ class Lanes:
         is_async = job.chunk[0].kind.is_async
         ended = self._piece(seat, job, job.chunk, is_async=is_async)
         rest = [one for one in job.chunk if one.delivery.record.offset in ended.others]
-        if not rest or ended.ended is not Ended.WELL:
+        if not rest or ended.ended not in {Ended.WELL, Ended.NOT_DUE}:
             return ended
         # Behind a finished head, handlers of both kinds may wait: each goes on where the other had to stop.
-        after = self._piece(seat, job, rest, is_async=not is_async)
-        gone = {one.delivery.record.offset for one in rest} - set(after.left)
-        left = tuple(offset for offset in ended.left if offset not in gone)
-        return replace(after, done=ended.done + after.done, left=left, held={**ended.held, **after.held})
+        return joined(ended, self._piece(seat, job, rest, is_async=not is_async))
 
     def _piece(self, seat: _Seat, job: ChunkJob, chunk: Sequence[Waiting], *, is_async: bool) -> ChunkEnded:
         left = tuple(one.delivery.record.offset for one in chunk)
