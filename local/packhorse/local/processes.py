@@ -120,7 +120,7 @@ def _send(pid: int, number: signal.Signals) -> bool:
 
 def _born_by_proc(pid: int) -> str | None:
     fields = _stat(pid)
-    if fields is None or fields[0] in {"Z", "X"}:
+    if fields is None or (fields[0] in {"Z", "X"} and not _has_threads(pid)):
         return None
     boot = _PROC.joinpath("sys/kernel/random/boot_id").read_text().strip()
     return f"{fields[19]}@{boot}"
@@ -133,6 +133,14 @@ def _stat(pid: int) -> list[str] | None:
     except OSError:
         return None
     return text.rpartition(")")[2].split()
+
+
+def _has_threads(pid: int) -> bool:
+    """Return whether other threads than the first still live: what is open, ports too, is closed by the last to go."""
+    try:
+        return any(entry.name != str(pid) for entry in _PROC.joinpath(str(pid), "task").iterdir())
+    except OSError:
+        return False
 
 
 def _born_by_ps(pid: int) -> str | None:

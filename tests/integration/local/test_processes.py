@@ -47,6 +47,24 @@ def test_a_zombie_is_dead(sleeper: subprocess.Popen[bytes]) -> None:
     eventually(lambda: not is_alive(process), what="the unreaped process counts as dead")
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are looked at in /proc")
+def test_a_process_whose_first_thread_is_gone_lives_while_another_does() -> None:
+    """Fails when a broker counts as gone while its last threads still hold its ports: it would come back on other ones."""
+    code = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); print('on', flush=True);"
+    code += "ctypes.CDLL(None).pthread_exit(None)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as headless:
+        assert headless.stdout is not None
+        headless.stdout.readline()
+        process = identified(headless.pid)
+        stat = Path(f"/proc/{headless.pid}/stat")
+        eventually(
+            lambda: stat.read_text().rpartition(")")[2].split()[0] == "Z", what="its first thread is gone"
+        )
+        assert is_alive(process)
+        headless.kill()
+        eventually(lambda: not is_alive(process), what="it is gone")
+
+
 def test_signals_to_a_stranger_are_not_sent(sleeper: subprocess.Popen[bytes]) -> None:
     """Fails when a pid from an old state file is enough to kill whoever has it now."""
     stranger = Identity(pid=sleeper.pid, born="another time")
