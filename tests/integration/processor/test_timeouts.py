@@ -102,3 +102,22 @@ def test_a_follower_that_never_comes_back_is_charged_and_its_key_goes_on(ground:
         ("failed",),
         ("timeout",),
     ]
+
+
+@pytest.mark.case("P-33", "X-04")
+def test_an_async_handler_that_blocks_the_event_loop_ends_the_process(ground: Ground) -> None:
+    """Fails when only its own lane is replaced: all other async handlers would wait for it for ever, and health would be good."""
+    app = Processor(GROUP)
+    with hold() as (inside, wait):
+
+        @app.handler(ground.message, retry=ONCE, timeout="200ms")
+        async def handle(message: Any, ctx: AsyncContext) -> None:
+            wait()
+
+        ground.make_topics(app)
+        ground.send(1)
+        with ground.processing(app, concurrency=2, drain_timeout=0) as running:
+            assert inside.wait(20)
+            eventually(lambda: running.error is not None, what="the process ends", timeout=20)
+            assert "blocks the event loop" in str(running.error)
+            running.taken = True

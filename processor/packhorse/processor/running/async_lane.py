@@ -69,6 +69,10 @@ if TYPE_CHECKING:
     from packhorse.processor.storing.sqlalchemy import AsyncSessions
 
 
+LOOP_WAIT = 3.0
+"""Seconds that the event loop may take to answer once a handler did not come back from its time-out."""
+
+
 class EventLoop:
     """The one event loop of the process, in a thread of its own, started when it is first needed."""
 
@@ -150,6 +154,17 @@ class AsyncLane:
         if (connection := self._connection) is not None:
             then = left_by(self, self._plant)
             postgres.terminate(self._plant.conninfo, connection.info.backend_pid, then)
+        threading.Thread(target=self._see_to_loop, name="packhorse-event-loop-check", daemon=True).start()
+
+    def _see_to_loop(self) -> None:
+        """End the process when the handler does not come back because it blocks the event loop: all `async def` wait for it."""
+        answers = threading.Event()
+        self._loop.get().call_soon_threadsafe(answers.set)
+        if not answers.wait(LOOP_WAIT):
+            self._plant.broke(
+                "an async handler has outlasted its time-out and blocks the event loop, so that no other one can run; await "
+                "what takes long, or make it a `def` handler"
+            )
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""
