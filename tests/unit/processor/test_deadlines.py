@@ -120,3 +120,25 @@ def test_a_slot_that_is_forgotten_is_not_watched(deadlines: Deadlines) -> None:
     lane.deadline.start(SOON * 5)
     assert lane.stuck.wait(10)
     assert gone.cancelled == 0
+
+
+@pytest.mark.case("X-04")
+def test_a_thread_that_can_not_be_had_ends_no_other_time_out(
+    deadlines: Deadlines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when the watching thread dies of it, which nobody would see: no handler would be cancelled any more."""
+    first, start, refused = Lane(deadlines), threading.Thread.start, [1, 1]
+
+    def start_or_not(thread: threading.Thread) -> None:
+        if thread.name == "packhorse-cancel" and refused:
+            refused.pop()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_not)
+    first.deadline.start(SOON)
+    assert first.stuck.wait(10)
+    other = Lane(deadlines)
+    other.deadline.start(SOON)
+    eventually(lambda: other.cancelled, what="another one is cancelled")
+    assert other.deadline.stop()

@@ -82,11 +82,18 @@ class Deadlines:
         with self.changed:
             while not self._is_closed:
                 now = self.clock.monotonic()
-                for slot in self._slots:
-                    slot.look(now)
+                for slot in list(self._slots):
+                    self._look(slot, now)
                 self._wakes_at = min((slot.due for slot in self._slots), default=math.inf)
                 wait = None if self._wakes_at == math.inf else max(0.0, self._wakes_at - now)
                 self.changed.wait(wait)
+
+    def _look(self, slot: "Deadline", now: float) -> None:
+        """Do what is due in *slot*; when no thread can be had for it now, a little later: this one must go on for the others."""
+        try:
+            slot.look(now)
+        except RuntimeError:
+            slot.due = now + AGAIN
 
 
 class Deadline:
@@ -172,8 +179,13 @@ class Deadline:
         """Cancel in a thread of its own, which a dead network may hold for a while; one at a time."""
         if self._cancelling:
             return
+        thread = threading.Thread(target=self._do_cancel, name="packhorse-cancel", daemon=True)
         self._cancelling += 1
-        threading.Thread(target=self._do_cancel, name="packhorse-cancel", daemon=True).start()
+        try:
+            thread.start()
+        except RuntimeError:
+            self._cancelling -= 1
+            raise
 
     def _do_cancel(self) -> None:
         with suppress(Exception):  # it is tried again, and a handler that stays is told of as stuck
