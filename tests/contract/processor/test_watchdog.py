@@ -212,6 +212,20 @@ def test_a_key_whose_head_was_discarded_is_woken(ground: Ground) -> None:
     assert len(ground.look()) == 1
 
 
+@pytest.mark.case("O-10")
+@pytest.mark.parametrize("paused", [("", -1), (TOPIC, -1), (TOPIC, 0)])
+def test_no_wake_up_is_sent_to_what_people_pause(ground: Ground, paused: tuple[str, int]) -> None:
+    """Fails when one is: each key's would come again every minute, for as long as that lasts, and be read in the end."""
+    ground.party.record(failed(1))
+    ground.party.connection.execute("UPDATE packhorse.inbox SET outcome = 'discarded'")
+    topic, partition = paused
+    ground.party.run(STORE.pause("someone", None, topic=topic, partition=partition))
+    ground.party.run(STORE.pause("someone", None, topic="other"))
+    assert ground.look() == []
+    ground.party.run(STORE.resume(topic=topic, partition=partition))
+    assert ground.look() == [(1, "retry.0s", 0)]
+
+
 def test_every_parked_key_is_looked_at_in_turn(ground: Ground) -> None:
     """Fails when the sweep begins anew before it was through."""
     keys = [b"%d" % n for n in range(1_500)]

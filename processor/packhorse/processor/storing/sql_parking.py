@@ -196,13 +196,16 @@ RETURNING r.message_id, r.topic, r.topic_id, r.partition, r."offset", r.key, r.p
 SELECT a.* FROM again a JOIN "{schema}".inbox i ON i.message_id = a.message_id AND i.group_id = %(group)s
     AND i.topic = a.topic AND i.outcome = 'retry' AND i.attempt = a.attempt"""
 
-# Keys that somebody should look at: their head is finished, and nobody drains them.
+# Keys that somebody should look at: their head is finished, and nobody drains them. While people pause what would read the
+# wake-ups none is sent: each key's would come every minute, and lie there.
 DUE_WAKES = """
 UPDATE "{schema}".parked_key k SET wake_at = clock_timestamp() + interval '60 seconds'
 FROM (
     SELECT k.topic, k.key_hash FROM "{schema}".parked_key k
     WHERE k.group_id = %(group)s AND k.topic = ANY(%(topics)s) AND k.wake_at <= clock_timestamp() AND NOT k.paused
         AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp()) AND {finished}
+        AND NOT EXISTS (SELECT FROM "{schema}".pause p WHERE p.group_id = k.group_id
+            AND (p.topic = '' OR (p.topic = k.topic AND p.partition IN (-1, k.partition))))
     ORDER BY k.wake_at LIMIT 100
     FOR UPDATE OF k SKIP LOCKED
 ) due
