@@ -139,7 +139,7 @@ def test_a_stop_while_the_broker_is_away_ends_in_time(
         eventually(lambda: direct.rows(running), what="the handler runs", timeout=30)
         private_kafka.proxy.cut()
         slow.unlink()
-        eventually(lambda: direct.watermark() == 1, what="the result is durable")
+        eventually(lambda: direct.watermark() == 1, what="the result is durable", timeout=20)
         process.send_signal(signal.SIGTERM)
         assert until_dead(process, timeout=15) == 0
 
