@@ -13,16 +13,14 @@ from typing import Protocol
 from packhorse.core.clock import Chance, Clock
 from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError
 from packhorse.core.logs import Log
-from packhorse.core.telemetry import Metric, Telemetry
+from packhorse.core.telemetry import Telemetry
 from packhorse.processor.breaking.stops import Told
 from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.ports import Holding, Positions
 from packhorse.processor.member.queue import Waiting
-from packhorse.processor.partition.orders import (
-    Alarm,
-)
+from packhorse.processor.member.telling import Telling
 from packhorse.processor.partition.state import (
     Limits,
     PartitionState,
@@ -37,8 +35,6 @@ BUSY_WAIT = 0.004
 """Seconds that the loop waits for a lane before it polls again."""
 MOST_RECORDS = 2_000
 """Records of one poll."""
-TROUBLE_EVERY = 10.0
-"""Seconds between two log lines about the same trouble with the broker."""
 COMMIT_WAIT = 3.0
 """Seconds that the last commit of a partition may take; without it the next owner finds duplicates by the watermark."""
 MARK_WAIT = 1.0
@@ -95,10 +91,9 @@ class Loop:
         self._lanes = lanes
         self._times = times
         self._clock = clock
-        self._telemetry = telemetry
+        self._telling = Telling(telemetry, log, clock, group)
         self._log = log
         self._group = group
-        self._told: dict[tuple[str | int | None, ...], float] = {}
         self._void = False
         self._holding: Holding | None = None
         self._full: Mapping[Place, str] | None = None
@@ -113,7 +108,7 @@ class Loop:
             limits=limits,
             clock=clock,
             chance=chance,
-            alarm=self._alarm,
+            alarm=self._telling.alarm,
             tell=self._tell,
         )
 
@@ -213,49 +208,20 @@ class Loop:
     def _take_commits(self, reports: Sequence[CommitReport]) -> None:
         for report in reports:
             place = report.topic, report.partition
-            where: dict[str, str | int] = (
-                {} if report.ended == "ok" else {"topic": report.topic, "partition": report.partition}
-            )
-            self._telemetry.record(
-                Metric.PROCESSOR_COMMITS, 1, {"group": self._group, "outcome": report.ended, **where}
-            )
+            self._telling.commit(report)
             if report.ended == "ok":
                 self._desk.committed(place, report.position)
-                continue
-            if self._is_news("commit", report.topic, report.partition, report.text.partition(":")[0]):
-                self._log.warning(
-                    "offset commit failed",
-                    topic=report.topic,
-                    partition=report.partition,
-                    offset=report.position,
-                    cause=report.text,
-                )
-            self._desk.commit_failed(place, report.position, refused=report.ended == "refused")
+            else:
+                self._desk.commit_failed(place, report.position, refused=report.ended == "refused")
 
     def _trouble(self, trouble: Trouble) -> None:
-        # The text holds times and counts; the name of the error before it does not.
-        if self._is_news(trouble.kind, trouble.topic, trouble.partition, trouble.text.partition(":")[0]):
-            self._log.warning(
-                "trouble with the broker",
-                kind=trouble.kind,
-                topic=trouble.topic,
-                partition=trouble.partition,
-                cause=trouble.text,
-            )
+        self._telling.trouble(trouble)
         if trouble.kind == "fatal":
             raise BrokerUnavailable(f"the client can't go on: {trouble.text}; start the processor again")
         if trouble.kind == "forbidden":
             raise NotReady(f"group {self._group}: {trouble.text}; grant this client read on group and topics")
         if trouble.kind == "out-of-range" and trouble.topic is not None and trouble.partition is not None:
             self._desk.fetch_stopped((trouble.topic, trouble.partition), trouble.text)
-
-    def _is_news(self, *about: str | int | None) -> bool:
-        """Return whether nothing was said *about* this within TROUBLE_EVERY: an outage of hours writes a bounded log."""
-        now = self._clock.monotonic()
-        if now - self._told.get(about, -TROUBLE_EVERY) < TROUBLE_EVERY:
-            return False
-        self._told[about] = now
-        return True
 
     def _finish(self, places: Sequence[Place], wait: float) -> None:
         """Let what runs in *places* end, up to *wait* seconds, then give it up; commit what is durable; inside the poll."""
@@ -318,25 +284,9 @@ class Loop:
 
     def _tell(self, told: Told) -> None:
         """Say that a handler is stopped, or takes messages again, to the log and in the member's status."""
-        say = self._log.error if told.alarms else self._log.info
-        say(str(told), group=self._group)
+        self._telling.stopped(told)
         now = self._clock.monotonic()
         self._board.say("stopped handlers", [str(one) for one in self._desk.gates.stops.stopped(now=now)])
-
-    def _alarm(self, place: Place, alarm: Alarm) -> None:
-        topic, partition = place
-        self._telemetry.record(
-            Metric.PROCESSOR_PAUSES, 1, {"group": self._group, "topic": topic, "reason": alarm.what}
-        )
-        say = self._log.error if alarm.what == "refused" else self._log.warning
-        say(
-            "partition does not move",
-            topic=topic,
-            partition=partition,
-            reason=alarm.what,
-            cause=alarm.text,
-            again_in=round(alarm.wait, 3),
-        )
 
 
 def _names(partitions: Sequence[Place]) -> str:
