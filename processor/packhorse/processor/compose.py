@@ -1,5 +1,6 @@
 """Put a processor together from its settings, and check at the start that all it needs is there."""
 
+from collections import Counter
 from uuid import UUID
 
 from packhorse.core import logs
@@ -206,8 +207,20 @@ class Composed:
         connection = postgres.connect(self.plant.conninfo)
         try:
             postgres.run(connection, self.plant.store.check_ready())
+            _, waiting = postgres.run(connection, self.plant.store.group_standing())
         finally:
             connection.end()
+        left: Counter[str] = Counter()
+        for topic, _, messages, _ in waiting:
+            left[topic] += messages
+        for topic in sorted(left.keys() - set(self.plant.app.topics)):
+            log.warning(
+                "messages of a topic wait that no handler is declared for any more: in retry, parked or in quarantine; they are "
+                "kept, and go on when there is one again",
+                group=self.plant.app.group,
+                topic=topic,
+                messages=left[topic],
+            )
 
     def _check_schemas(self, app: Processor) -> None:
         """Check that each message class reads what its subject holds; a registry that is away is no reason not to start."""

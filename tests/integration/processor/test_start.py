@@ -36,7 +36,7 @@ def test_a_quarantine_topic_of_another_size_is_refused(ground: Ground, wide_grou
 
 
 @pytest.mark.case("X-11")
-@pytest.mark.parametrize("table", ["inbox", "watermark", "failed_attempt", "quarantined_message"])
+@pytest.mark.parametrize("table", ["inbox", "watermark", "quarantined_message", "in_hand"])
 def test_a_missing_table_is_named(ground: Ground, database: str, table: str) -> None:
     app = noting(ground.namespace)
     ground.make_topics(app)
@@ -44,6 +44,24 @@ def test_a_missing_table_is_named(ground: Ground, database: str, table: str) -> 
         connection.execute(f"DROP TABLE packhorse.{table}")
     with pytest.raises(NotReady, match=f"table packhorse.{table} is missing .* `packhorse migrate up`"):
         Composed(app, ground.settings(database_url=database))
+
+
+@pytest.mark.case("T-18")
+def test_what_waits_of_a_topic_without_a_handler_is_told(
+    ground: Ground, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fails when a handler that is removed leaves what waits for it behind in silence: nobody reads its topic any more."""
+    app = noting(ground.namespace)
+    ground.make_topics(app)
+    with psycopg.connect(ground.database) as connection:
+        connection.execute(
+            'INSERT INTO packhorse.inbox (group_id, topic, message_id, outcome, attempt, partition, "offset") '
+            "SELECT %s, unnest(%s::text[]), gen_random_uuid(), 'parked', 1, 0, 0",
+            (GROUP, ["gone.notes", "gone.notes", ground.topic]),
+        )
+    Composed(app, ground.settings())
+    [told] = [vars(record)["packhorse_fields"] for record in caplog.records if "no handler" in record.message]
+    assert (told["topic"], told["messages"]) == ("gone.notes", 2)
 
 
 @pytest.mark.case("X-11")

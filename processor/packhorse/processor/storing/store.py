@@ -40,6 +40,8 @@ _TABLES = (
     "retry_message",
     "parked_key",
     "parked_message",
+    "in_hand",
+    "started",
 )
 
 
