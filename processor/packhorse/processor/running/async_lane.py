@@ -9,47 +9,35 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
-from packhorse.processor.context import AsyncContext
 from packhorse.processor.copies import CopiesMissed
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.batching import AsyncBatchContext, answers
-from packhorse.processor.running.batching import Batch as Together
+from packhorse.processor.running.async_handling import AsyncHandling, On
 from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.event_loop import EventLoop
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import (
     COMMIT,
     ROLLBACK,
     Chunks,
     all_decoded,
-    around,
-    broken,
     copies_sent,
     decoded,
-    ended_at,
-    failed_at,
     left_by,
     round_sent,
     steps_of,
-    timed_out,
-    together,
 )
-from packhorse.processor.running.resources import AsyncLent
 from packhorse.processor.running.work import (
     Begin,
     Claimed,
     CommitTransaction,
     Decode,
     DecodeAll,
-    Failure,
     MarkStart,
-    Member,
-    Ran,
     Request,
     RollBack,
     RollBackToSavepoint,
@@ -65,42 +53,8 @@ from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place
 
-if TYPE_CHECKING:
-    from packhorse.processor.storing.sqlalchemy import AsyncSessions
-
-
 LOOP_WAIT = 3.0
 """Seconds that the event loop may take to answer once a handler did not come back from its time-out."""
-
-
-class EventLoop:
-    """The one event loop of the process, in a thread of its own, started when it is first needed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def get(self) -> asyncio.AbstractEventLoop:
-        """Return the loop, running."""
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=_run, args=(self._loop,), name="packhorse-event-loop", daemon=True
-                ).start()
-            return self._loop
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """
-    Run *loop* for ever.
-
-    SystemExit and KeyboardInterrupt of any task end `run_forever` after they were kept in their task; whoever awaits that
-    task must go on to tell the lane, which waits for an outcome.
-    """
-    while not loop.is_closed():
-        with suppress(SystemExit, KeyboardInterrupt):
-            loop.run_forever()
 
 
 class AsyncLane:
@@ -113,13 +67,12 @@ class AsyncLane:
         self._gone = Fence()
         self._connection: postgres.AsyncGuardedConnection | None = None
         self._was_connected = False
-        self._sessions: AsyncSessions | None = None
+        self._handling = AsyncHandling(plant, self._deadline)
         self._fence = Fence()
         self._work: Work | None = None
         self._has_marked = False
         self._id = plant.chance.message_id(plant.clock.now())
         self._xid = ""
-        self._task: asyncio.Future[None] | None = None
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
@@ -143,7 +96,7 @@ class AsyncLane:
 
     def cancel(self) -> None:
         """Cancel the handler that runs; from any thread."""
-        task = self._task
+        task = self._handling.task
         if task is not None:
             self._loop.get().call_soon_threadsafe(task.cancel)
 
@@ -193,7 +146,7 @@ class AsyncLane:
         self._connection = await postgres.aconnect(self._plant.conninfo)
         self._was_connected = True
         if "sqlalchemy" in sys.modules:
-            await self._sessions_here().prepare(self._connection)
+            await self._handling.sessions().prepare(self._connection)
 
     async def _end(self) -> None:
         connection, self._connection = self._connection, None
@@ -224,13 +177,13 @@ class AsyncLane:
     async def _answer(self, request: Request) -> object:
         match request:
             case RunHandler(member, sync):
-                return await self._run_one(member, sync=sync)
+                return await self._handling.one(self._on(), member, sync=sync)
             case DecodeAll():
                 return await asyncio.to_thread(all_decoded, request, self._plant)
             case Decode():
                 return await asyncio.to_thread(decoded, request, self._plant)
             case RunBatch(members):
-                return await self._run_batch(members)
+                return await self._handling.batch(self._on(), members)
             case Begin() | Savepoint() | RollBackToSavepoint() | RollBack() | CommitTransaction():
                 await self._transact(request)
             case SendKept(ids):
@@ -260,6 +213,9 @@ class AsyncLane:
                 await self._roll_back()
             case CommitTransaction():
                 await self._commit()
+
+    def _on(self) -> On:
+        return On(self._held(), self._xid, self._fence)
 
     @property
     def _here(self) -> Work:
@@ -320,94 +276,3 @@ class AsyncLane:
                 await postgres.arun(self._held(), store.confirm_copies(source, list(missed.places.values())))
                 raise
             await postgres.arun(self._held(), store.confirm_copies(source, places))
-
-    async def _run_one(self, member: Member, *, sync: bool) -> Ran:
-        """Run *member* by itself, also where its handler takes batches."""
-        if member.handler is None or member.handler.kind == "one":
-            return await self._run_handler(member, sync=sync)
-        answer = await self._run_batch([member])
-        return answer if isinstance(answer, Ran) else answer[0]
-
-    async def _run_handler(self, member: Member, *, sync: bool) -> Ran:
-        plant, handler, connection = self._plant, member.handler, self._held()
-        assert handler is not None
-        lent = AsyncLent(connection, self._sessions_here, plant.outbox, member)
-        context = AsyncContext(
-            member.delivery, lent, group=plant.app.group, attempt=member.attempt, log=plant.log
-        )
-        plant.signal(Point.ATTEMPT)
-        self._deadline.start(handler.timeout)
-        task = self._task = asyncio.ensure_future(self._call(member, context, lent, sync=sync))
-        try:
-            await task
-            ran = ended_at(connection, member, touched=context.touched or lent.is_exposed)
-        except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
-            touched = context.touched or lent.is_exposed
-            ran = failed_at(connection, error, member, touched=touched, fence=self._fence)
-        finally:
-            self._task = None
-            fired = self._deadline.stop_soon()
-            await lent.drop()
-        return await self._judged(ran, member, fired=fired)
-
-    async def _judged(self, ran: Ran | None, member: Member, *, fired: bool) -> Ran:
-        """Return how a run has ended, once its time-out and what others have queued are looked at."""
-        connection, handler = self._connection, member.handler
-        if connection is None or connection.closed:
-            return Ran(Failure.CONNECTION, "", "the connection was lost")
-        if fired and handler is not None:
-            return timed_out(handler)
-        blamed = connection.pipe.failed
-        if blamed is not None and blamed.member is not member:
-            raise blamed
-        return broken(await postgres.awas_committed(connection, self._xid)) if ran is None else ran
-
-    async def _call(self, member: Member, context: AsyncContext, lent: AsyncLent, *, sync: bool) -> None:
-        handler = member.handler
-        assert handler is not None
-        with around(member, context, self._plant):
-            if handler.tombstones:
-                await handler.function(context)
-            else:
-                await handler.function(member.message, context)
-            await lent.settle(sync=sync)
-
-    async def _run_batch(self, members: list[Member]) -> list[Ran] | Ran:
-        plant, handler, connection = self._plant, members[0].handler, self._held()
-        assert handler is not None
-        batch: Together[Any] = Together(members, group=plant.app.group, log=plant.log)
-        lent = AsyncLent(connection, self._sessions_here, plant.outbox, members[0])
-        context = AsyncBatchContext(batch.answers, lent, log=plant.log)
-        plant.signal(Point.ATTEMPT)
-        self._deadline.start(handler.timeout)
-        task = self._task = asyncio.ensure_future(self._call_batch(members, batch, context, lent))
-        try:
-            await task
-            ran = ended_at(connection, members[0], touched=context.touched or lent.is_exposed)
-        except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
-            ran = failed_at(connection, error, members[0], touched=True, fence=self._fence)
-        finally:
-            self._task = None
-            fired = self._deadline.stop_soon()
-            batch.close()
-            await lent.drop()
-        judged = await self._judged(ran, members[0], fired=fired)
-        return judged if judged.failure is not None else answers(batch, handler, touched=judged.touched)
-
-    async def _call_batch(
-        self, members: list[Member], batch: "Together[Any]", context: AsyncBatchContext, lent: AsyncLent
-    ) -> None:
-        handler = members[0].handler
-        assert handler is not None
-        with together(members, self._plant):
-            await handler.function(batch, context)
-            batch.close()
-            await context.settle()
-            await lent.settle(sync=True)
-
-    def _sessions_here(self) -> "AsyncSessions":
-        if self._sessions is None:
-            from packhorse.processor.storing.sqlalchemy import AsyncSessions
-
-            self._sessions = AsyncSessions(self._plant.conninfo)
-        return self._sessions

@@ -2,49 +2,36 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
-from packhorse.processor.context import Context
 from packhorse.processor.copies import CopiesMissed
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.batching import Batch as Together
-from packhorse.processor.running.batching import BatchContext, answers
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
+from packhorse.processor.running.handling import Handling, On
 from packhorse.processor.running.lanework import (
     COMMIT,
     ROLLBACK,
     Chunks,
     all_decoded,
-    around,
-    broken,
     copies_sent,
     decoded,
     drive,
-    ended_at,
-    failed_at,
     left_by,
     round_sent,
     steps_of,
-    timed_out,
-    together,
 )
 from packhorse.processor.running.link import Link
-from packhorse.processor.running.resources import Lent
 from packhorse.processor.running.work import (
     Begin,
     Claimed,
     CommitTransaction,
     Decode,
     DecodeAll,
-    Failure,
     MarkStart,
-    Member,
-    Ran,
     Request,
     RollBack,
     RollBackToSavepoint,
@@ -60,9 +47,6 @@ from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place
 
-if TYPE_CHECKING:
-    from packhorse.processor.storing.sqlalchemy import Sessions
-
 
 class Lane:
     """One connection to the database and what is done on it; for one thread, apart from `cancel`."""
@@ -73,7 +57,7 @@ class Lane:
         self._deadline = plant.deadlines.slot(self._link.cancel, stuck)
         self._gone = Fence()
         self._id = plant.chance.message_id(plant.clock.now())
-        self._sessions: Sessions | None = None
+        self._handling = Handling(plant, self._deadline)
         self._fence = Fence()
         self._work: Work | None = None
         self._has_marked = False
@@ -130,9 +114,9 @@ class Lane:
     def _answer(self, request: Request) -> object:
         match request:
             case RunHandler(member, sync):
-                return self._run_one(member, sync=sync)
+                return self._handling.one(self._on(), member, sync=sync)
             case RunBatch(members):
-                return self._run_batch(members)
+                return self._handling.batch(self._on(), members)
             case DecodeAll():
                 return all_decoded(request, self._plant)
             case Decode():
@@ -161,6 +145,9 @@ class Lane:
                 self._roll_back()
             case CommitTransaction():
                 self._commit()
+
+    def _on(self) -> On:
+        return On(self._held(), self._xid, self._fence)
 
     @property
     def _here(self) -> Work:
@@ -227,80 +214,3 @@ class Lane:
                 postgres.run(self._held(), store.confirm_copies(source, list(missed.places.values())))
                 raise
             postgres.run(self._held(), store.confirm_copies(source, places))
-
-    def _run_one(self, member: Member, *, sync: bool) -> Ran:
-        """Run *member* by itself, also where its handler takes batches."""
-        if member.handler is None or member.handler.kind == "one":
-            return self._run_handler(member, sync=sync)
-        answer = self._run_batch([member])
-        return answer if isinstance(answer, Ran) else answer[0]
-
-    def _run_handler(self, member: Member, *, sync: bool) -> Ran:
-        plant, handler, connection = self._plant, member.handler, self._held()
-        assert handler is not None
-        lent = Lent(connection, self._sessions_here, plant.outbox, member)
-        context = Context(member.delivery, lent, group=plant.app.group, attempt=member.attempt, log=plant.log)
-        plant.signal(Point.ATTEMPT)
-        self._deadline.start(handler.timeout)
-        try:
-            with around(member, context, plant):
-                if handler.tombstones:
-                    handler.function(context)
-                else:
-                    handler.function(member.message, context)
-                lent.settle(sync=sync)
-            ran = ended_at(connection, member, touched=context.touched or lent.is_exposed)
-        except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
-            touched = context.touched or lent.is_exposed
-            ran = failed_at(connection, error, member, touched=touched, fence=self._fence)
-        finally:
-            fired = self._deadline.stop()
-            lent.drop()
-        return self._judged(ran, member, fired=fired)
-
-    def _judged(self, ran: Ran | None, member: Member, *, fired: bool) -> Ran:
-        """Return how a run has ended, once its time-out and what others have queued are looked at."""
-        connection, handler = self._held_or_lost(), member.handler
-        if connection is None:
-            return Ran(Failure.CONNECTION, "", "the connection was lost")
-        if fired and handler is not None:
-            return timed_out(handler)
-        blamed = connection.pipe.failed
-        if blamed is not None and blamed.member is not member:
-            raise blamed
-        return broken(postgres.was_committed(connection, self._xid)) if ran is None else ran
-
-    def _held_or_lost(self) -> postgres.GuardedConnection | None:
-        held = self._link.held
-        return None if held is None or held.closed else held
-
-    def _run_batch(self, members: list[Member]) -> list[Ran] | Ran:
-        plant, handler, connection = self._plant, members[0].handler, self._held()
-        assert handler is not None
-        batch: Together[Any] = Together(members, group=plant.app.group, log=plant.log)
-        lent = Lent(connection, self._sessions_here, plant.outbox, members[0])
-        context = BatchContext(batch.answers, lent, log=plant.log)
-        plant.signal(Point.ATTEMPT)
-        self._deadline.start(handler.timeout)
-        try:
-            with together(members, plant):
-                handler.function(batch, context)
-                batch.close()
-                context.settle()
-                lent.settle(sync=True)
-            ran = ended_at(connection, members[0], touched=context.touched or lent.is_exposed)
-        except BaseException as error:  # noqa: BLE001 every way a handler can end has an outcome
-            ran = failed_at(connection, error, members[0], touched=True, fence=self._fence)
-        finally:
-            fired = self._deadline.stop()
-            batch.close()
-            lent.drop()
-        judged = self._judged(ran, members[0], fired=fired)
-        return judged if judged.failure is not None else answers(batch, handler, touched=judged.touched)
-
-    def _sessions_here(self) -> "Sessions":
-        if self._sessions is None:
-            from packhorse.processor.storing.sqlalchemy import Sessions
-
-            self._sessions = Sessions(self._plant.conninfo)
-        return self._sessions

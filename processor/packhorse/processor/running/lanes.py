@@ -10,8 +10,9 @@ from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place,
 from packhorse.processor.member.queue import Waiting
 from packhorse.processor.partition.events import ChunkEnded, Ended, Event, LaneBroke
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.async_lane import AsyncLane, EventLoop
+from packhorse.processor.running.async_lane import AsyncLane
 from packhorse.processor.running.batch import run_batch
+from packhorse.processor.running.event_loop import EventLoop
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lane import Lane
 from packhorse.processor.running.marker import Marker
