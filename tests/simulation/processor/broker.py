@@ -242,9 +242,9 @@ class Consumer:
 
     def seek(self, topic: str, partition: int, offset: int) -> bool:
         place = topic, partition
-        if self._world.fault("seek fails"):
+        if self._world.fault("seek fails", 0.05):
             return False
-        if place in self._at and self._world.fault("stale fetch"):
+        if place in self._at and self._world.fault("stale fetch", 0.3):
             self._stale[place] = self._at[place]
         self._at[place] = offset
         return True

@@ -292,7 +292,7 @@ class Session:
 
     def reach(self, name: str) -> None:
         """Come to the server, later; or be cut on the way."""
-        self._give_way(self.hub.now)
+        self._give_way(self.hub.now + self.hub.world.latency())
         if self.state == "failed" and not name.startswith(("ROLLBACK", "COMMIT")):
             raise psycopg.errors.InFailedSqlTransaction("failed")
         self._strike("before", name)
@@ -309,6 +309,8 @@ class Session:
             raise DatabaseUnavailable("cut")
         if self._faults(f"killed {when} {name}", 0.003):
             self.hub.world.kill_mine()
+        if self._faults(f"frozen {when} {name}", 0.05 if name == "claim_key" else 0.002):
+            self.hub.world.freeze_mine()
 
     def nap(self, seconds: float) -> None:
         """Let a handler take its time with a statement."""

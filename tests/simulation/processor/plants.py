@@ -1,26 +1,23 @@
 """Errors to plant: each is one small change that a careless hand could make, and the checker must find every one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from tests.simulation.processor import statements
-from tests.simulation.processor.adapter import PlainLane
+from tests.simulation.processor import adapter, statements
 from tests.simulation.processor.statements import STATEMENTS
 
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import Report
 from packhorse.processor.member.queue import Queue, Waiting
-from packhorse.processor.outcomes import Outcome
-from packhorse.processor.parking import draining
 from packhorse.processor.partition import deciding, ordering
-from packhorse.processor.partition.events import Fetched
-from packhorse.processor.running import batch, finishing, lane, lanes, sorting
-from packhorse.processor.running.judging import parked
-from packhorse.processor.running.work import LookUp, Member, SendKept
+from packhorse.processor.partition.events import ChunkEnded, Fetched
+from packhorse.processor.running import attempting, batch, finishing, lane, sorting
+from packhorse.processor.running.judging import done
+from packhorse.processor.running.work import Member, ReleaseKeys, RunHandler, SendKept
 from packhorse.processor.storing import postgres
 from packhorse.processor.watching.watchdog import Watchdog
 
@@ -35,33 +32,28 @@ def _all(*patches: Any) -> Planting:
         yield
 
 
-def _no_watchdog() -> Any:
-    return patch.object(Watchdog, "look", lambda self: 0)
-
-
 # Those of the small model.
 
 
 def no_watchdog() -> Any:
     """Let nobody look for what nobody goes on with."""
-    return _no_watchdog()
+    return patch.object(Watchdog, "look", lambda self: 0)
 
 
 def no_resend() -> Any:
     """Take a recorded attempt without a confirmed copy for one that waits as a copy."""
-    uncopied = patch.object(lane.Lane, "_send_kept", _send_kept_once)
-    return _all(uncopied, _no_watchdog())
 
+    def sort(*more: Any) -> Any:
+        found = _sort(*more)
+        found.uncopied.clear()
+        return found
 
-def _send_kept_once(self: Any, ids: Sequence[Any]) -> None:
-    """Send only what was committed just now."""
-    if not getattr(self, "just", False):
-        return
-    self.just = False
-    store, source = self._plant.store, self._here.stream.source
-    uncopied = postgres.run(self._held(), store.uncopied(source, ids))
-    places = lane.copies_sent(uncopied, self._plant)
-    postgres.run(self._held(), store.confirm_copies(source, places))
+    def release(keys: Any) -> Any:
+        released = yield ReleaseKeys(sorted(set(keys)))
+        return released
+
+    _sort = batch.sort
+    return _all(patch.object(batch, "sort", sort), patch.object(finishing, "release", release))
 
 
 def copy_first() -> Any:
@@ -76,7 +68,7 @@ def copy_first() -> Any:
         postgres.run(self._held(), store.confirm_copies(source, places))
         commit(self)
 
-    return _all(patch.object(lane.Lane, "_commit", early), _no_watchdog())
+    return patch.object(lane.Lane, "_commit", early)
 
 
 def one_statement() -> Any:
@@ -95,27 +87,37 @@ def one_statement() -> Any:
     return patch.dict(STATEMENTS, {"lock_releasable": lock, "release_keys": release})
 
 
-def no_token() -> Any:
-    """Let a drainer commit whose claim is another's by now."""
+def no_token_and_no_row() -> Any:
+    """
+    Let a drainer commit whose claim is another's by now, and whose followers are not parked any more.
+
+    Either of the two alone is enough: the token says no at the end, the inbox row at the beginning.
+    """
 
     def keep(c: Any, v: Any) -> Any:
         row = c.see("key", (v["source"], v["key"]))
-        return statements.keep_claim(c, v if row is None else {**v, "token": row["token"]})
+        return ([], 1) if row is None else statements.keep_claim(c, {**v, "token": row["token"]})
 
-    return patch.dict(STATEMENTS, {"keep_claim": keep})
+    def update(c: Any, v: Any) -> Any:
+        was, expected = list(v["was"]), list(v["expected"])
+        for at, one in enumerate(v["ids"]):
+            row = c.see("inbox", (v["source"], one))
+            if was[at] == "parked" and row is not None:
+                was[at], expected[at] = row["outcome"], row["attempt"]
+        return statements.update_results(c, {**v, "was": was, "expected": expected})
+
+    return patch.dict(STATEMENTS, {"keep_claim": keep, "update_results": update})
 
 
 def give_up() -> Any:
-    """Let who loses the race for a key leave it."""
+    """Let who finds that another drains a key pass it by."""
 
-    def leave(state: Any, followers: Any, members: Any) -> Any:
-        results = yield from _run(state, followers, members)
-        if results is None:
-            state.conflicts = 1_000
-        return results
+    def release(keys: Any) -> Any:
+        released = yield from released_(keys)
+        return released._replace(busy={})
 
-    _run = draining._run
-    return _all(patch.object(draining, "_run", leave), _no_watchdog())
+    released_ = finishing.release
+    return patch.object(finishing, "release", release)
 
 
 # Those of queue, desk and decisions.
@@ -221,13 +223,17 @@ def stay_deaf() -> Any:
 
 
 def count_late_reports() -> Any:
-    """Let what an earlier ownership finishes late count."""
+    """Let what an earlier ownership finishes late count for the one of now."""
     reported = Desk.reported
 
     def late(self: Desk, report: Report) -> None:
         slot = self._slots.get(report.place)
-        if slot is not None and report.number in (None, *slot.flights):
-            report = replace(report, generation=slot.state.generation)
+        if slot is not None and report.generation != slot.state.generation:
+            if report.number is not None:
+                self._out.discard(report.number)
+                report = replace(report, number=next(iter(slot.flights), None))
+            if report.number is not None or not isinstance(report.event, ChunkEnded):
+                report = replace(report, generation=slot.state.generation)
         reported(self, report)
 
     return patch.object(Desk, "reported", late)
@@ -245,48 +251,36 @@ def believe_every_fetch() -> Any:
 # Those of a chunk.
 
 
-def no_look_after_a_conflict() -> Any:
-    """Try again with what was known before another was first."""
+def conflict_counts_as_done() -> Any:
+    """Take what another was first with, and all that shared its transaction, for dealt with."""
 
-    def forgetful(*more: Any, **named: Any) -> Any:
-        steps, known = batch.run_batch(*more, **named), {}
-        answer: Any = None
+    def attempt(members: Any, how: Any) -> Any:
+        results = yield from attempted(members, how)
+        return [done(member) for member in members] if results is None else results
+
+    attempted = attempting.attempt
+    return patch.object(batch, "attempt", attempt)
+
+
+def behind_what_stopped_runs() -> Any:
+    """Let what comes behind a failed message of its key run in the same transaction."""
+
+    def unparked(members: Any, how: Any) -> Any:
+        steps, answer = run(members, how), None
         try:
             request = next(steps)
             while True:
-                asked = tuple(request.ids) if isinstance(request, LookUp) else None
-                if asked in known:
-                    request = steps.send(known[asked])
-                    continue
-                try:
-                    answer = yield request
-                except Exception as error:  # noqa: BLE001 handed on
-                    request = steps.throw(error)
-                    continue
-                if asked is not None:
-                    known[asked] = answer
+                if isinstance(request, RunHandler):
+                    for member in members:
+                        if member.result is not None and member.result.parks:
+                            member.result = member.result._replace(parks=False)
+                answer = yield request
                 request = steps.send(answer)
         except StopIteration as done:
             return done.value
 
-    return patch.object(lanes, "run_batch", forgetful)
-
-
-def later_ones_of_a_key_run() -> Any:
-    """Let what comes behind a failed message of its key run in the same chunk."""
-    return _all(
-        patch.object(batch, "attempt", _attempt_unparked),
-    )
-
-
-def _attempt_unparked(members: Any, how: Any) -> Any:
-    for member in members:
-        if member.result is not None and member.result.outcome is Outcome.PARKED and not member.head:
-            continue
-    return (yield from _attempt(members, how))
-
-
-_attempt = batch.attempt
+    run = attempting._run_members
+    return patch.object(attempting, "_run_members", unparked)
 
 
 def results_without_inbox_rows() -> Any:
@@ -300,27 +294,29 @@ def results_without_inbox_rows() -> Any:
 
 def keep_what_failed() -> Any:
     """Leave what a failed member has written in the transaction."""
-    return patch.object(postgres, "undo", lambda connection: None)
+    return patch.object(adapter, "undo", adapter.nothing)
 
 
-MODEL = (no_watchdog, no_resend, copy_first, one_statement, no_token, give_up)
-MEMBER = (
-    key_runs_twice,
-    end_jumps_a_gap,
-    mark_what_was_read,
-    commit_what_was_read,
-    void_keeps_what_is_ahead,
-    stay_deaf,
-    count_late_reports,
-    believe_every_fetch,
-)
-CHUNK = (
-    settle_before_the_copy,
-    run_behind_a_parked_key,
-    no_look_after_a_conflict,
-    results_without_inbox_rows,
-    keep_what_failed,
-)
-
-Plant = Callable[[], Any]
-__all__ = ["CHUNK", "MEMBER", "MODEL", "PlainLane", "Plant", "parked"]
+PLANTS: dict[Callable[[], Any], str] = {
+    no_watchdog: "parking",
+    no_resend: "unwatched",
+    copy_first: "unwatched",
+    give_up: "unwatched",
+    one_statement: "parking",
+    no_token_and_no_row: "parking",
+    key_runs_twice: "",
+    end_jumps_a_gap: "",
+    mark_what_was_read: "",
+    commit_what_was_read: "",
+    void_keeps_what_is_ahead: "losses",
+    stay_deaf: "losses",
+    count_late_reports: "owners",
+    believe_every_fetch: "",
+    settle_before_the_copy: "",
+    run_behind_a_parked_key: "parking",
+    behind_what_stopped_runs: "parking",
+    conflict_counts_as_done: "owners",
+    results_without_inbox_rows: "",
+    keep_what_failed: "",
+}
+"""The errors, each with the theme that shows it soonest; all of them are found in it within the seeds of the normal run."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tests.simulation.processor.messages import SOURCE, TYPES, Called, Counted, Deed, Placed, Script
+from tests.simulation.processor.messages import SOURCE, TYPES, Alone, Called, Counted, Deed, Placed, Script
 
 if TYPE_CHECKING:
     from tests.simulation.processor.world import World
@@ -46,7 +46,13 @@ PARKING = Kind(
     deeds=(Deed.FAILS, Deed.FAILS, Deed.LATER, Deed.STOPS, Deed.SLOW),
     types=(Placed, Called, Counted),
 )
-KINDS = {"parking": PARKING, "unwatched": PARKING}
+SLOW = Kind(
+    troubled=(0.3, 0.6),
+    at_start=(1.0,),
+    deeds=(Deed.SLOW, Deed.SLOW, Deed.FAILS),
+    types=(Placed, Called, Alone),
+)
+KINDS = {"parking": PARKING, "unwatched": PARKING, "losses": SLOW}
 
 
 class Writer:

@@ -66,6 +66,7 @@ class World:
         self.restored = self.killed = 0
         self.broken = ""
         self.forgotten: set[Place] = set()
+        self._slow = random.choice((0.0, 0.02, 0.1))
         self.writer = Writer(self)
 
     # What there is to do.
@@ -106,6 +107,16 @@ class World:
         if not self.database.up:
             raise DatabaseUnavailable("down")
         return Session(self.database, self.fault)
+
+    def latency(self) -> float:
+        """Return how long a statement is on its way: as a rule no time, now and then long enough for others to do a lot."""
+        return self.random.choice((0.02, 0.1, 0.4)) if self.random.random() < self._slow else 0.0
+
+    def freeze_mine(self) -> None:
+        """Let the process whose turn it is freeze at its next step."""
+        for process in self.processes:
+            if self.hub.turn is not None and process.life is self.hub.turn.life:
+                self._freeze(process)
 
     def kill_mine(self) -> None:
         """Let the process whose turn it is die; a person only stops in the middle."""
