@@ -12,7 +12,7 @@ from tests.simulation.processor.database import Session
 from tests.simulation.processor.hub import SimQueue, SimThreading, current
 from tests.simulation.processor.statements import STATEMENTS
 
-from packhorse.processor.running import lane, lanes, lanework, marker, opener
+from packhorse.processor.running import handling, lane, lanes, lanework, marker, opener
 from packhorse.processor.storing import marks, parking, postgres, rows, running, store, writing
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.steps import Answer, Steps
@@ -147,6 +147,6 @@ def adapted() -> Iterator[None]:
         stack.enter_context(patch.object(lanes, "Lane", PlainLane))
         stack.enter_context(patch.object(lanes, "AsyncLane", AsyncLane))
         stack.enter_context(patch.object(lanes, "EventLoop", lambda: None))
-        stack.enter_context(patch.object(lane, "Lent", Lent))
+        stack.enter_context(patch.object(handling, "Lent", Lent))
         stack.enter_context(patch.object(lanework, "asyncio", _ASYNCIO))
         yield
