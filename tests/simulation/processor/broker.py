@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid5
 
 from packhorse.core.errors import BrokerUnavailable
-from packhorse.processor.copies import Copy
+from packhorse.processor.copies import CopiesMissed, Copy
 from packhorse.processor.kafka.consumer import CommitReport, Polled
 from packhorse.processor.offsets.starting import LogEnds
 from packhorse.processor.record import HeaderList, Record
@@ -138,20 +138,21 @@ class Producer:
         self._world = world
 
     def send(self, copies: Sequence[Copy]) -> list[Stands]:
-        world, stand = self._world, []
-        for copy in copies:
-            world.hub.pause()
+        world, stand = self._world, dict[int, Stands]()
+        for at, copy in enumerate(copies):
+            world.hub.pause(world.latency())
             if world.fault("copy lost"):
-                raise BrokerUnavailable("not sent")
+                continue
             offset = world.broker.send(copy)
             if world.fault("copy doubled"):
                 world.broker.send(copy)
-            if world.fault("copy's acknowledgement lost"):
-                world.hub.pause(1.0)
-                raise BrokerUnavailable("not acknowledged")
-            stand.append(Stands(copy.id, copy.partition, offset, copy.attempt))
+            if not world.fault("copy's acknowledgement lost"):
+                stand[at] = Stands(copy.id, copy.partition, offset, copy.attempt)
+        if len(stand) < len(copies):
+            world.hub.pause(1.0)
+            raise CopiesMissed("not acknowledged", stand)
         world.hub.pause()
-        return stand
+        return list(stand.values())
 
 
 class Consumer:

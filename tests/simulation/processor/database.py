@@ -75,6 +75,7 @@ class Database:
         self.waiting: list[Actor] = []
         self.xids = 0
         self.backups: list[Tables] = []
+        self.ever_parked: set[Any] = set()
         self.done: Callable[[str, Row, Any], None] = lambda name, values, answer: None
 
     def flush(self) -> None:
@@ -100,6 +101,7 @@ class Database:
                 else:
                     into[key] = row
         self.tables.effects.extend(transaction.effects)
+        self.ever_parked.update(transaction.wrote.get("parked", ()))
         self.end(transaction)
 
     def cut(self) -> None:
