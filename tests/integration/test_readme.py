@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -32,19 +34,11 @@ def test_the_first_handler_works_as_it_is_written(
     group = f"billing-{topic_prefix}"
     (tmp_path / "shop.py").write_text(block("python", "Outbox(").replace('"billing"', f'"{group}"'))
 
-    ran = subprocess.run(
-        ["bash", "-euc", script()],
-        cwd=tmp_path,
-        env=environment(stack, database),
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    code, out = run(tmp_path, environment(stack, database))
 
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = re.search(r"^message +([0-9a-f-]{36})", ran.stdout, re.MULTILINE)
-    assert told is not None, ran.stdout
+    assert code == 0, out
+    told = re.search(r"^message +([0-9a-f-]{36})", out, re.MULTILINE)
+    assert told is not None, out
     message = UUID(told[1])
     with psycopg.connect(database) as connection:
         found = connection.execute("SELECT DISTINCT id, cents FROM invoices").fetchall()
@@ -53,6 +47,25 @@ def test_the_first_handler_works_as_it_is_written(
         ).fetchone()
     assert found == [("A-1", 4200)]
     assert outcome == ("done",)
+
+
+def run(folder: Path, environ: dict[str, str]) -> tuple[int, str]:
+    """Run the page's commands and return status and output; no daemon outlives it, in time or not."""
+    process = subprocess.Popen(
+        ["bash", "-euc", script()],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, _ = process.communicate(timeout=90)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, out
 
 
 def script() -> str:

@@ -173,7 +173,9 @@ def test_what_retention_removes_can_not_come_back_and_what_can_it_keeps(ground: 
         eventually(lambda: ground.watermark() == 3, what="the watermark follows")
     ground.rows(AGED)
     assert packhorse(*retention, **ground.environ).json()["removed"] == 3
-    BrokerQuestions(admin_properties(ground.settings())).set_offsets(GROUP, ground.topic, {0: 0})
+    broker = BrokerQuestions(admin_properties(ground.settings()))
+    eventually(lambda: broker.group_state(GROUP)[1] == 0, what="nobody is in the group", timeout=60)
+    broker.set_offsets(GROUP, ground.topic, {0: 0})
     with ground.processing(again):
         ground.send(3)
         ground.until_results(1, 2, 0, 3)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from tests.support.processing import Ground, Running, noting
+from tests.support.processing import GROUP, Ground, Running, noting
 from tests.support.wait import eventually
 
 from packhorse.processor import Processor
@@ -53,7 +53,8 @@ def member(ground: Ground, app: Processor, protocol: str) -> Iterator[Running]:
 def works_alone(running: Running, ground: Ground) -> None:
     """Wait until the member has all, and works."""
     eventually(lambda: owned(running, ground) == {0, 1}, what="it has all", timeout=40)
-    assert all((ground.committed(partition) or 0) > 0 for partition in (0, 1)), (
+    group = running.composed.plant.app.group
+    assert all((ground.committed(partition, group) or 0) > 0 for partition in (0, 1)), (
         "the one that left has committed"
     )
     at = len(ground.results())
@@ -65,10 +66,16 @@ def works_alone(running: Running, ground: Ground) -> None:
 @pytest.mark.parametrize("protocol", ["consumer", "classic"])
 def test_a_member_that_joins_and_leaves_repeats_and_loses_nothing(wide_ground: Ground, protocol: str) -> None:
     """Fails when the partition that comes back is read from where it was left, or what is durable is not committed at a revoke."""
-    ground, app = wide_ground, noting(wide_ground.namespace)
+    # A group of its own: what other tests have left in theirs may stand in the way of another protocol.
+    ground, app = wide_ground, noting(wide_ground.namespace, f"{GROUP}-{protocol}")
     ground.make_topics(app)
     with sending(ground) as sent, ExitStack() as members:
         before = members.enter_context(member(ground, app, protocol))
+        eventually(
+            lambda: all((ground.watermark(partition, app.group) or 0) > 0 for partition in (0, 1)),
+            what="it works on both",
+            timeout=40,
+        )
         for _ in range(2):
             # The next joins first: what moves then comes from a member that works on.
             following = members.enter_context(member(ground, app, protocol))
