@@ -1,11 +1,25 @@
-"""What a batch may expect of its lane, held on the simulation's lane and on the product's with a real database."""
+"""What a chunk may expect of its lane, held on the simulated database and on a real one."""
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.contract.processor.grounds import FakeGround, Ground, RealGround, delivery, member
-from tests.simulation.processor.lane import Deed
+from tests.contract.processor.grounds import (
+    KEY,
+    STORE,
+    STREAM,
+    FakeGround,
+    Ground,
+    RealGround,
+    behind,
+    done,
+    failed,
+    member,
+    move,
+    stopped,
+)
+from tests.simulation.processor.messages import Deed
 from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable
@@ -15,18 +29,24 @@ from packhorse.processor.outcomes import Outcome
 from packhorse.processor.running.endings import Contention, GivenUp
 from packhorse.processor.running.work import (
     Begin,
+    Claim,
+    ClaimKey,
     CommitTransaction,
     CountDeliveries,
     Failure,
+    InboxRow,
     Known,
+    LeaveKey,
     LookUp,
-    MoveWatermark,
+    MarkStart,
+    ReleaseKeys,
+    Request,
     Result,
     RollBack,
     RollBackToSavepoint,
     RunHandler,
     Savepoint,
-    SendCopies,
+    SendKept,
     Write,
 )
 
@@ -39,85 +59,87 @@ def tables(stack: Endpoints, _template: str) -> Iterator[str]:
 
 @pytest.fixture(params=["simulated", "real"])
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
-    if request.param == "simulated":
-        yield FakeGround()
-        return
-    real = RealGround(request.getfixturevalue("tables"))
-    yield real
-    real.close()
+    made: Ground = (
+        FakeGround() if request.param == "simulated" else RealGround(request.getfixturevalue("tables"))
+    )
+    made.store(STORE.first_watermark(STREAM, 0, 0))
+    yield made
+    made.close()
 
 
 def ids(*numbers: int) -> list[UUID]:
     return [UUID(int=n) for n in numbers]
 
 
-def done(n: int, row: object = None) -> Result:
-    return Result(delivery(n), Outcome.DONE, 1, row=row)  # type: ignore[arg-type]
-
-
 def run(ground: Ground, n: int) -> RunHandler:
-    return RunHandler(member(n, ground.app))  # type: ignore[attr-defined]
+    return RunHandler(member(n, ground.app))
+
+
+def record(ground: Ground, *results: Result, claim: Claim | None = None) -> bool:
+    """Record *results* in a transaction of their own; return whether nobody was first."""
+
+    def end(answers: list[Any]) -> Request:
+        return CommitTransaction() if answers[-1] else RollBack()
+
+    written: bool = ground.ask(Begin(), Write(list(results), claim), end)[1]
+    return written
 
 
 def known(ground: Ground, *numbers: int) -> Known:
-    found: Known = ground.ask(LookUp(ids(*numbers)))[0]
+    found: Known = ground.ask(LookUp(ids(*numbers), [KEY]))[0]
     return found
 
 
-def test_without_a_watermark_nothing_is_known(ground: Ground) -> None:
-    assert known(ground, 1).position is None
+def row_of(ground: Ground, n: int) -> InboxRow:
+    return known(ground, n).rows[UUID(int=n)]
 
 
 @pytest.mark.case("P-31")
 def test_a_watermark_moves_by_compare_and_set(ground: Ground) -> None:
-    """Fails when MOVE_WATERMARK leaves out the old value."""
-    assert ground.first_watermark(5)
-    assert not ground.first_watermark(6)
-    assert ground.ask(MoveWatermark(5, 9, 3), MoveWatermark(5, 7, 3), MoveWatermark(9, 12, 3)) == [
-        True,
-        False,
-        True,
-    ]
+    """Fails when MOVE_WATERMARKS leaves out the old value."""
+    assert not ground.store(STORE.first_watermark(STREAM, 0, 6))
+    moved = [ground.store(move(old, new)) for old, new in ((0, 9), (0, 7), (9, 12))]
+    assert [bool(one) for one in moved] == [True, False, True]
     assert known(ground).position == 12
     assert known(ground).same
-
-
-def test_a_watermark_is_adopted_by_compare_and_set(ground: Ground) -> None:
-    ground.first_watermark(5)
-    assert not ground.adopt_watermark(4, 4)
-    assert ground.adopt_watermark(5, 8)
-    assert known(ground).position == 8
+    assert not ground.store(STORE.adopt_watermark(STREAM, 0, old=4, new=4))
+    assert ground.store(STORE.adopt_watermark(STREAM, 0, old=12, new=8))
+    mark = ground.store(STORE.read_watermark(STREAM, 0))
+    assert (mark.offset, mark.leader_epoch, mark.same) == (8, None, True)
 
 
 @pytest.mark.case("P-14")
 def test_a_handlers_writes_and_its_inbox_row_are_one_transaction(ground: Ground) -> None:
     """Fails when the lane commits before `Write`, or rolls back nothing."""
-    ground.first_watermark(0)
     ground.ask(Begin(), run(ground, 1), Write([done(1)]), RollBack())
-    assert ground.effects() == []
-    assert known(ground, 1).rows == {}
+    assert (ground.effects(), known(ground, 1).rows) == ([], {})
     ground.ask(Begin(), run(ground, 1), Write([done(1)]), CommitTransaction())
     assert ground.effects() == ids(1)
-    row = known(ground, 1, 2).rows
-    assert list(row) == ids(1)
-    assert row[UUID(int=1)].outcome is Outcome.DONE
+    rows = known(ground, 1, 2).rows
+    assert [(one, row.outcome) for one, row in rows.items()] == [(UUID(int=1), Outcome.DONE)]
 
 
 @pytest.mark.case("P-13")
 def test_the_second_owner_of_a_message_is_told(ground: Ground) -> None:
     """Fails when the inbox row has no primary key: both would be True."""
-    ground.first_watermark(0)
     first = ground.ask(Begin(), run(ground, 1), Write([done(1)]), CommitTransaction())
     second = ground.ask(Begin(), run(ground, 1), Write([done(1)]), RollBack(), lane=1)
-    assert first[2] is True
-    assert second[2] is False
+    assert (first[2], second[2]) == (True, False)
     assert ground.effects() == ids(1)
+
+
+@pytest.mark.case("P-13")
+def test_an_owner_that_waits_for_another_in_vain_loses_its_turn(ground: Ground) -> None:
+    """Fails when 55P03 is not classed."""
+    ground.ask(Begin(), Write([done(1)]))
+    answers = ground.ask(Begin(), Write([done(1)]), RollBack(), lane=1)
+    assert isinstance(answers[1], Contention)
+    ground.ask(RollBack())
 
 
 @pytest.mark.case("P-10")
 def test_a_fenced_job_commits_nothing(ground: Ground) -> None:
     """Fails when the lane does not ask the fence before it commits."""
-    ground.first_watermark(0)
     fence = Fence()
     fence.up = True
     answers = ground.ask(Begin(), Write([done(1)]), CommitTransaction(), RollBack(), fence=fence)
@@ -126,53 +148,48 @@ def test_a_fenced_job_commits_nothing(ground: Ground) -> None:
 
 
 def test_a_retry_counts_up_and_waits_by_the_databases_clock(ground: Ground) -> None:
-    ground.first_watermark(0)
-    failed = Result(delivery(1), Outcome.RETRY, 1, reason="failed", failed_as="failed", delay=30.0)
-    ground.ask(Begin(), Write([failed]), CommitTransaction())
-    row = known(ground, 1).rows[UUID(int=1)]
-    assert (row.outcome, row.attempt, row.state) == (Outcome.RETRY, 2, None)
+    assert record(ground, failed(1))
+    row = row_of(ground, 1)
+    assert (row.outcome, row.attempt, row.state, row.copied, row.tier) == (
+        Outcome.RETRY,
+        2,
+        None,
+        False,
+        "5s",
+    )
     assert 25 < row.due_in <= 30
     assert 0 <= row.age < 5
-    stale = row._replace(attempt=3)
-    answers = ground.ask(Begin(), Write([done(1, stale)]), RollBack())
-    assert answers[1] is False
-    again = done(1, row)._replace(attempt=2)
-    assert ground.ask(Begin(), Write([again]), CommitTransaction())[1] is True
-    row = known(ground, 1).rows[UUID(int=1)]
+    assert row.spent == 30.0
+    assert not record(ground, done(1, row._replace(attempt=3)))
+    assert record(ground, done(1, row))
+    row = row_of(ground, 1)
     assert (row.outcome, row.attempt) == (Outcome.DONE, 2)
 
 
 @pytest.mark.case("P-08")
-def test_a_quarantined_message_is_uncopied_until_the_broker_confirms(ground: Ground) -> None:
-    """Fails when SendCopies records the copy before it is sent."""
-    ground.first_watermark(0)
-    stopped = Result(delivery(1), Outcome.QUARANTINE, 1, reason="permanent", failed_as="permanent")
-    ground.ask(Begin(), Write([stopped]), CommitTransaction())
-    row = known(ground, 1).rows[UUID(int=1)]
-    assert (row.outcome, row.attempt, row.state, row.copied) == (
-        Outcome.QUARANTINE,
-        1,
-        "quarantined",
-        False,
-    )
-    ground.ask(SendCopies([delivery(1)]), SendCopies([delivery(1)]))
-    assert ground.copies() == ids(1)
-    assert known(ground, 1).rows[UUID(int=1)].copied
+@pytest.mark.case("T-23")
+@pytest.mark.parametrize("result", [failed(1), stopped(1)], ids=["retry", "quarantine"])
+def test_what_waits_is_uncopied_until_the_broker_confirms(ground: Ground, result: Result) -> None:
+    """Fails when SendKept records the copy before it is sent."""
+    record(ground, result)
+    row = row_of(ground, 1)
+    assert not row.copied
+    ground.ask(SendKept(ids(1)), SendKept(ids(1)))
+    assert ground.copies() == [(UUID(int=1), row.attempt)]
+    assert row_of(ground, 1).copied
 
 
 @pytest.mark.case("P-08")
+@pytest.mark.case("T-14")
 def test_a_copy_that_is_not_confirmed_stays_uncopied(ground: Ground) -> None:
-    ground.first_watermark(0)
-    stopped = Result(delivery(1), Outcome.QUARANTINE, 0, reason="undecodable")
-    ground.ask(Begin(), Write([stopped]), CommitTransaction())
+    record(ground, failed(1))
     ground.lose_copies()
-    assert isinstance(ground.ask(SendCopies([delivery(1)]))[0], BrokerUnavailable)
-    assert not known(ground, 1).rows[UUID(int=1)].copied
+    assert isinstance(ground.ask(SendKept(ids(1)))[0], BrokerUnavailable)
+    assert not row_of(ground, 1).copied
 
 
 def test_a_savepoint_undoes_one_member_alone(ground: Ground) -> None:
-    ground.first_watermark(0)
-    ground.script.deeds[UUID(int=2)] = (Deed.FAILS, 1)
+    ground.deeds[UUID(int=2)] = Deed.FAILS
     answers = ground.ask(
         Begin(),
         Savepoint(),
@@ -185,8 +202,7 @@ def test_a_savepoint_undoes_one_member_alone(ground: Ground) -> None:
         Write([done(1), done(3)]),
         CommitTransaction(),
     )
-    assert answers[2].failure is None
-    assert answers[4].failure is Failure.TEMPORARY
+    assert (answers[2].failure, answers[4].failure) == (None, Failure.TEMPORARY)
     assert ground.effects() == ids(1, 3)
 
 
@@ -201,32 +217,69 @@ def test_a_savepoint_undoes_one_member_alone(ground: Ground) -> None:
     ],
 )
 def test_a_failure_is_told_by_its_kind(ground: Ground, deed: Deed, failure: Failure, reason: str) -> None:
-    ground.first_watermark(0)
-    ground.script.deeds[UUID(int=1)] = (deed, 1)
+    ground.deeds[UUID(int=1)] = deed
     ran = ground.ask(Begin(), run(ground, 1), RollBack())[1]
-    assert (ran.failure, ran.reason, ran.touched) == (failure, reason, True)
+    assert (ran.failure, ran.reason) == (failure, reason)
 
 
 def test_what_follows_a_lost_connection_says_that_the_database_is_away(ground: Ground) -> None:
-    ground.first_watermark(0)
-    ground.script.deeds[UUID(int=1)] = (Deed.CUTS, 1)
+    ground.deeds[UUID(int=1)] = Deed.CUTS
     answers = ground.ask(Begin(), run(ground, 1), Write([done(1)]))
     assert isinstance(answers[2], DatabaseUnavailable)
     assert ground.effects() == []
 
 
-def test_deliveries_of_duplicates_are_counted(ground: Ground) -> None:
-    ground.first_watermark(0)
-    ground.ask(Begin(), Write([done(1)]), CommitTransaction())
+def test_deliveries_of_duplicates_are_counted_and_starts_too(ground: Ground) -> None:
+    record(ground, done(1))
     assert ground.ask(CountDeliveries(ids(1, 1, 9))) == [None]
+    assert ground.ask(MarkStart(1), MarkStart(1)) == [1, 2]
+    assert ground.ask(MarkStart(1)) == [1], "who lives through a start takes it back"
 
 
-@pytest.mark.case("P-13")
-def test_a_lock_time_out_on_anothers_open_transaction_is_contention(tables: str) -> None:
-    """The real lane alone: the simulation's scheduler waits instead. Fails when 55P03 is not classed."""
-    ground = RealGround(tables)
-    ground.first_watermark(0)
-    ground.ask(Begin(), Write([done(1)]))
-    answers = ground.ask(Begin(), Write([done(1)]), RollBack(), lane=1)
-    ground.close()
-    assert isinstance(answers[1], Contention)
+@pytest.mark.case("T-01")
+def test_a_follower_goes_behind_its_head_and_is_drained_when_that_is_finished(ground: Ground) -> None:
+    """Fails when a follower needs no parked key, or a key is let go over its followers."""
+    assert not record(ground, behind(2)), "its key is not parked"
+    assert record(ground, failed(1))
+    assert record(ground, behind(3), behind(2))
+    assert known(ground).parked == {KEY: UUID(int=1)}
+    released = ground.ask(ReleaseKeys([KEY]))[0]
+    assert list(released.heads) == ids(1)
+    refused = ground.ask(ClaimKey(KEY))[0]
+    assert (refused.claim, refused.head) == (None, UUID(int=1))
+    assert record(ground, done(1, row_of(ground, 1)))
+    assert list(ground.ask(ReleaseKeys([KEY]))[0].waiting) == [KEY]
+    claimed = ground.ask(ClaimKey(KEY))[0]
+    assert [one.id for one, _ in claimed.followers] == ids(2, 3)
+    busy = ground.ask(ClaimKey(KEY), lane=1)[0]
+    assert busy.claim is None
+    assert 25 < busy.busy <= 30
+    results = [done(n, row) for n, (_, row) in zip((2, 3), claimed.followers, strict=True)]
+    assert not record(ground, *results, claim=claimed.claim._replace(token=claimed.claim.token - 1))
+    assert record(ground, *results, claim=claimed.claim)
+    ground.ask(ReleaseKeys([KEY], claimed.claim))
+    assert known(ground, 2).parked == {}
+    assert known(ground, 2).rows[UUID(int=2)].outcome is Outcome.DONE
+
+
+def test_a_claim_that_is_left_is_anothers_at_once_and_the_old_token_counts_for_nothing(
+    ground: Ground,
+) -> None:
+    record(ground, failed(1))
+    record(ground, behind(2))
+    record(ground, done(1, row_of(ground, 1)))
+    first = ground.ask(ClaimKey(KEY))[0]
+    ground.ask(LeaveKey(first.claim))
+    second = ground.ask(ClaimKey(KEY), lane=1)[0]
+    assert second.claim.token > first.claim.token
+    again = failed(2, first.followers[0][1])
+    assert not record(ground, again, claim=first.claim)
+    assert record(ground, again, claim=second.claim)
+    assert known(ground).parked == {KEY: UUID(int=2)}
+
+
+def test_a_second_head_of_a_key_is_refused(ground: Ground) -> None:
+    assert record(ground, failed(1))
+    assert not record(ground, failed(2))
+    assert not record(ground, stopped(3))
+    assert known(ground, 2, 3).rows == {}

@@ -311,7 +311,7 @@ class Session:
             raise DatabaseUnavailable("cut")
         if self._faults(f"killed {when} {name}", 0.003):
             self.hub.world.kill_mine()
-        if self._faults(f"frozen {when} {name}", 0.05 if name == "claim_key" else 0.002):
+        if self._faults(f"frozen {when} {name}", 0.2 if name == "claim_key" else 0.002):
             self.hub.world.freeze_mine()
 
     def nap(self, seconds: float) -> None:

@@ -230,7 +230,7 @@ def count_late_reports() -> Any:
         slot = self._slots.get(report.place)
         if slot is not None and report.generation != slot.state.generation:
             if report.number is not None:
-                self._out.discard(report.number)
+                self._dispatcher.ended(report.number)
                 report = replace(report, number=next(iter(slot.flights), None))
             if report.number is not None or not isinstance(report.event, ChunkEnded):
                 report = replace(report, generation=slot.state.generation)
@@ -302,8 +302,8 @@ PLANTS: dict[Callable[[], Any], str] = {
     no_resend: "unwatched",
     copy_first: "unwatched",
     give_up: "unwatched",
-    one_statement: "parking",
-    no_token_and_no_row: "parking",
+    one_statement: "races",
+    no_token_and_no_row: "races",
     key_runs_twice: "",
     end_jumps_a_gap: "",
     mark_what_was_read: "",

@@ -58,6 +58,30 @@ class Quiet:
     error = warning
 
 
+def plant_of(world: "World", log: Any, **more: Any) -> Plant:
+    """Return what the lanes of one process share."""
+    clock: Any = SimClock(world.hub)
+    chance: Any = SimChance(world.hub)
+    deadlines: Any = Deadlines()
+    return Plant(
+        app=world.app,
+        sources=world.sources,
+        member=UUID(int=world.random.getrandbits(128), version=4),
+        conninfo="",
+        store=Store(queries=QUERIES, group=GROUP, schema="packhorse"),
+        decoder=Decoder(),
+        copies=Producer(world),
+        broker=world.broker,
+        outbox=None,  # type: ignore[arg-type]  # no handler emits
+        clock=clock,
+        chance=chance,
+        log=log,
+        board=Board(clock),
+        deadlines=deadlines,
+        **more,
+    )
+
+
 class Process:
     """One member of the group."""
 
@@ -92,21 +116,9 @@ class Process:
         clock: Any = SimClock(world.hub)
         chance: Any = SimChance(world.hub)
         log: Any = Quiet(world, self.name)
-        plant = Plant(
-            app=world.app,
-            sources=world.sources,
-            member=UUID(int=world.random.getrandbits(128), version=4),
-            conninfo="",
-            store=Store(queries=QUERIES, group=GROUP, schema="packhorse"),
-            decoder=Decoder(),
-            copies=Producer(world),
-            broker=world.broker,
-            outbox=None,  # type: ignore[arg-type]  # no handler emits
-            clock=clock,
-            chance=chance,
-            log=log,
-            board=Board(clock),
-            deadlines=Deadlines(),  # type: ignore[arg-type]  # as far as it is asked
+        plant = plant_of(
+            world,
+            log,
             reconnected=lambda: loop.void(),  # noqa: PLW0108 it is made below
             broke=lambda why: loop.abort(why),  # noqa: PLW0108 it is made below
         )

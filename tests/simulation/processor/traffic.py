@@ -26,7 +26,9 @@ class Kind:
         troubled: How many of them fail, at least and at most.
         at_start: How many lie there at the start.
         deeds: What the others do.
-        types: How many types there are at most.
+        types: Of what types they are.
+        times: How often a deed is done.
+        pauses: Seconds between two that are written.
     """
 
     keys: int = 3
@@ -35,6 +37,8 @@ class Kind:
     at_start: tuple[float, ...] = (1.0, 1.0, 0.5, 0.2)
     deeds: tuple[Deed, ...] = tuple(Deed)
     types: tuple[Any, ...] = TYPES
+    times: tuple[int, ...] = (1, 1, 2, 3, ENDLESS)
+    pauses: tuple[float, ...] = (0.0, 0.01, 0.1, 0.5, 2.0, 6.0)
 
 
 GENERAL = Kind()
@@ -52,7 +56,17 @@ SLOW = Kind(
     deeds=(Deed.SLOW, Deed.SLOW, Deed.FAILS),
     types=(Placed, Called, Alone),
 )
-KINDS = {"parking": PARKING, "unwatched": PARKING, "losses": SLOW}
+RACES = Kind(
+    keys=1,
+    messages=12,
+    troubled=(0.4, 0.6),
+    at_start=(0.2,),
+    deeds=(Deed.FAILS,),
+    types=(Placed,),
+    pauses=(0.0, 0.1, 0.5, 0.5, 1.0),
+    times=(1, 1, 1, 2),
+)
+KINDS = {"races": RACES, "parking": PARKING, "unwatched": PARKING, "losses": SLOW}
 
 
 class Writer:
@@ -85,7 +99,7 @@ class Writer:
         """Write what is left, now and then."""
         world = self._world
         while self._later:
-            world.hub.pause(world.random.choice([0.0, 0.01, 0.1, 0.5, 2.0, 6.0]))
+            world.hub.pause(world.random.choice(self._kind.pauses))
             for _ in range(world.random.choice([1, 1, 3])):
                 if self._later:
                     self._write(*self._later.pop(0))
@@ -98,7 +112,8 @@ class Writer:
         deed, times = Deed.WELL, 0
         if random.random() < self._troubled:
             deed = random.choice(kind.deeds)
-            times = random.choice([1, 1, 2, 3, 3 if deed in PASSING else ENDLESS])
+            times = random.choice(kind.times)
+            times = min(times, 3) if deed in PASSING else times
         world.deeds[one], world.scripts[one] = (deed, times), Script(deed, times)
         headers = (("id", str(one).encode()), ("type", cls.__packhorse__.type.encode()))
         for _ in range(2 if random.random() < 0.08 else 1):

@@ -29,6 +29,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "": ("process", "process", "down", "restore", "cut", "deal", "offsets"),
     "parking": ("process", "deal"),
     "unwatched": ("process", "deal"),
+    "races": ("process",),
     "losses": ("down", "down", "restore", "restore", "cut"),
     "owners": ("process", "process", "deal", "deal"),
 }
@@ -52,7 +53,7 @@ class World:
         self.lanes = random.choice([1, 2, 3])
         self.database = Database(self.hub, lazy=random.random() < (0.7 if theme == "losses" else 0.3))
         self.database.done = self._done
-        self.broker = Broker(self, 1 if theme in {"parking", "unwatched"} else random.choice([1, 2]))
+        self.broker = Broker(self, 1 if theme in {"parking", "unwatched", "races"} else random.choice([1, 2]))
         for topic in (*SOURCES, QUARANTINE):
             self.broker.make(topic)
         self.places: list[Place] = [(topic, p) for topic in SOURCES for p in range(self.broker.partitions)]
@@ -66,7 +67,7 @@ class World:
         self.restored = self.killed = 0
         self.broken = ""
         self.forgotten: set[Place] = set()
-        self._slow = random.choice((0.0, 0.02, 0.1))
+        self._slow = 0.3 if theme == "races" else random.choice((0.0, 0.02, 0.1))
         self.writer = Writer(self)
 
     # What there is to do.
@@ -113,10 +114,11 @@ class World:
         return self.random.choice((0.02, 0.1, 0.4)) if self.random.random() < self._slow else 0.0
 
     def freeze_mine(self) -> None:
-        """Let the process whose turn it is freeze at its next step."""
+        """Let the process whose turn it is freeze at its next step, past every lease; its loop may wake later than its lanes."""
         for process in self.processes:
             if self.hub.turn is not None and process.life is self.hub.turn.life:
-                self._freeze(process)
+                self._freeze(process, 40.0)
+                process.life.actors[0].hold = self.hub.now + self.random.choice((40.0, 41.0))
 
     def kill_mine(self) -> None:
         """Let the process whose turn it is die; a person only stops in the middle."""
@@ -154,9 +156,9 @@ class World:
         self._born += 1
         self.processes.append(Process(self, f"m{self._born}"))
 
-    def _freeze(self, process: Process) -> None:
+    def _freeze(self, process: Process, seconds: float | None = None) -> None:
         self.stalled = True
-        seconds = self.random.choice([1.0, 5.0, 8.0, 40.0])
+        seconds = seconds or self.random.choice([1.0, 5.0, 8.0, 40.0])
         process.life.frozen = self.hub.now + seconds
         self.say(f"{process.name} freezes for {seconds:g} s")
 
