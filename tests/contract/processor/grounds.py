@@ -212,7 +212,7 @@ class FakeGround:
         logs = self._world.broker.logs.items()
         records = [one for (topic, _), log in logs if topic.startswith(f"{TOPIC}.") for one in log.records]
         found = [dict(one.headers) for one in records]
-        return [(UUID(str(one["id"], "ascii")), int(one["attempt"] or 0)) for one in found]
+        return [(UUID((one["id"] or b"").decode()), int(one["attempt"] or 0)) for one in found]
 
     def lose_copies(self) -> None:
         self._world.fault = lambda what, chance=0.0: what == "copy lost"  # type: ignore[method-assign]

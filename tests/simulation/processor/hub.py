@@ -209,6 +209,7 @@ class SimQueue:
         self._hub = current()
         self._items: list[Any] = []
         self._waits: list[Actor] = []
+        self._idle = 0.0
 
     def put(self, item: Any) -> None:
         self._items.append(item)
@@ -220,15 +221,18 @@ class SimQueue:
 
     def get(self, timeout: float | None = None) -> Any:
         hub = self._hub
-        deadline = inf if timeout is None else hub.now + timeout
+        # Who looks every few milliseconds looks less often while nothing comes: it is woken by what does.
+        deadline = inf if timeout is None else hub.now + max(timeout, self._idle)
         while not self._items:
             if hub.now >= deadline:
+                self._idle = min(0.5, max(timeout or 0.0, 2 * self._idle))
                 raise Empty
             assert hub.turn is not None
             self._waits.append(hub.turn)
             hub.wait(deadline)
             if hub.turn in self._waits:
                 self._waits.remove(hub.turn)
+        self._idle = 0.0
         return self._items.pop(0)
 
     def get_nowait(self) -> Any:

@@ -13,9 +13,10 @@ from packhorse.core.errors import BrokerUnavailable
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import Report
 from packhorse.processor.member.queue import Queue, Waiting
+from packhorse.processor.parking import draining
 from packhorse.processor.partition import deciding, ordering
 from packhorse.processor.partition.events import ChunkEnded, Fetched
-from packhorse.processor.running import attempting, batch, finishing, lane, sorting
+from packhorse.processor.running import attempting, batch, finishing, lane, lanework, sorting
 from packhorse.processor.running.judging import done
 from packhorse.processor.running.work import Member, ReleaseKeys, RunHandler, SendKept
 from packhorse.processor.storing import postgres
@@ -52,7 +53,7 @@ def no_resend() -> Any:
         released = yield ReleaseKeys(sorted(set(keys)))
         return released
 
-    _sort = batch.sort
+    _sort = sorting.sort
     return _all(patch.object(batch, "sort", sort), patch.object(finishing, "release", release))
 
 
@@ -64,7 +65,7 @@ def copy_first() -> Any:
         store, source = self._plant.store, self._here.stream.source
         ids = [key[1] for key in self._held().transaction.wrote.get("retry", {})]
         uncopied = postgres.run(self._held(), store.uncopied(source, ids))
-        places = lane.copies_sent(uncopied, self._plant)
+        places = lanework.copies_sent(uncopied, self._plant)
         postgres.run(self._held(), store.confirm_copies(source, places))
         commit(self)
 
@@ -116,7 +117,7 @@ def give_up() -> Any:
         released = yield from released_(keys)
         return released._replace(busy={})
 
-    released_ = finishing.release
+    released_ = draining.release
     return patch.object(finishing, "release", release)
 
 
@@ -163,7 +164,8 @@ def commit_what_was_read() -> Any:
     commits = ordering._next_commit
 
     def read(state: Any, limits: Any, **named: Any) -> Any:
-        after, commands = commits(state, limits, **named)
+        found: Any = commits(state, limits, **named)
+        after, commands = found
         return after, tuple(replace(one, position=max(one.position, state.expected)) for one in commands)
 
     return patch.object(ordering, "_next_commit", read)
@@ -209,7 +211,7 @@ def void_keeps_what_is_ahead() -> Any:
     """Remember over a reconnect what is dealt with above the watermark."""
 
     def clear(self: Queue, offset: int) -> None:
-        ahead = getattr(self, "_ahead", set())
+        ahead: set[int] = getattr(self, "_ahead", set())
         cleared(self, offset)
         self._ahead = {one for one in ahead if one >= offset}
 

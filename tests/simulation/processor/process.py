@@ -123,7 +123,7 @@ class Process:
             broke=lambda why: loop.abort(why),  # noqa: PLW0108 it is made below
         )
         lanes = Lanes(plant, Measure(NO_TELEMETRY, clock, GROUP, log=log), count=world.lanes)
-        loop = Loop(
+        loop: Loop = Loop(
             consume=self._consume,
             lanes=lanes,
             limits=LIMITS,

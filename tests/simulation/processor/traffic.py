@@ -66,7 +66,7 @@ RACES = Kind(
     pauses=(0.0, 0.1, 0.5, 0.5, 1.0),
     times=(1, 1, 1, 2),
 )
-KINDS = {"races": RACES, "parking": PARKING, "unwatched": PARKING, "losses": SLOW}
+KINDS = {"races": RACES, "parking": PARKING, "unwatched": PARKING, "losses": SLOW, "owners": SLOW}
 
 
 class Writer:
