@@ -13,15 +13,14 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._metadata import ClusterMetadata
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from packhorse.core.errors import BrokerUnavailable, NotReady
 from packhorse.core.kafka_properties import Property
-from packhorse.processor.kafka.committed import CommittedOffsets
 from packhorse.processor.kafka.errors import MISSING, asked, made, told
+from packhorse.processor.kafka.offsets import Offsets
 from packhorse.processor.offsets.starting import LogEnds
 from packhorse.processor.topics.plan import Change, Create, Step, Topic, Wanted
 from packhorse.processor.topics.watching import Standing
@@ -40,7 +39,7 @@ class BrokerQuestions:
 
     def __init__(self, properties: Mapping[str, Property]) -> None:
         self._admin: AdminClient = made(lambda: AdminClient(dict(properties)))
-        self._committed = CommittedOffsets(properties)
+        self._offsets = Offsets(properties)
 
     def topic_id(self, topic: str) -> UUID:
         """Return Kafka's id of *topic*."""
@@ -79,27 +78,22 @@ class BrokerQuestions:
 
     def log_ends(self, group: str, topic: str, partition: int) -> LogEnds:
         """Return first offset, next offset and the group's committed offset."""
-        place = TopicPartition(topic, partition)
-        low, high = (self._end(place, spec) for spec in (_EARLIEST, _LATEST))
-        return LogEnds(low, high, self._committed.of(group, topic, partition, timeout=ASK_TIMEOUT))
+        place = topic, partition
+        low = self._known(self._offsets.firsts([place], timeout=ASK_TIMEOUT), place)
+        high = self._known(self._offsets.nexts([place], timeout=ASK_TIMEOUT), place)
+        return LogEnds(low, high, self._offsets.committed(group, topic, partition, timeout=ASK_TIMEOUT))
 
     def ends(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int | str]:
         """Return the next offset of each of *places*, or what the broker said instead; in one question."""
-        asked_of = {TopicPartition(*place): _LATEST for place in places}
-        found: dict[tuple[str, int], int | str] = {}
-        for place, future in self._admin.list_offsets(asked_of, request_timeout=ASK_TIMEOUT).items():
-            try:
-                found[place.topic, place.partition] = int(future.result().offset)
-            except KafkaException as error:
-                found[place.topic, place.partition] = told(error.args[0])
-        return found
+        found = self._offsets.nexts(places, timeout=ASK_TIMEOUT) if places else {}
+        return {place: one if isinstance(one, int) else told(one) for place, one in found.items()}
 
-    def _end(self, place: TopicPartition, spec: OffsetSpec) -> int:
-        try:
-            future = self._admin.list_offsets({place: spec}, request_timeout=ASK_TIMEOUT)[place]
-            return int(future.result().offset)
-        except KafkaException as error:
-            raise asked(error, f"{place.topic}[{place.partition}]") from error
+    def _known(self, found: Mapping[tuple[str, int], int | KafkaError], place: tuple[str, int]) -> int:
+        one = found[place]
+        if isinstance(one, int):
+            return one
+        self.describe([place[0]])  # one that does not exist is told so
+        raise asked(KafkaException(one), f"{place[0]}[{place[1]}]")
 
     def topics(self, names: Sequence[str]) -> dict[str, Topic]:
         """Return those of *names* that exist, with their settings. Raises BrokerUnavailable, or NotReady without the right."""
@@ -237,7 +231,3 @@ class BrokerQuestions:
                 name: entry.value for name, entry in entries.items() if entry.value is not None
             }
         return found
-
-
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from packhorse.core.kafka_properties import Property
 from packhorse.processor.kafka.errors import FORBIDDEN, MISSING, asked, made, told
+from packhorse.processor.kafka.offsets import Offsets
 from packhorse.processor.tiers.trimming import Place, Trimmed
 
 ASK_TIMEOUT = 5.0
@@ -16,23 +16,25 @@ ASK_TIMEOUT = 5.0
 SPREAD_TIMEOUT = 2.0
 """Seconds that the broker may wait until all replicas have deleted; they do it anyway."""
 
+_GONE = MISSING | {KafkaError._UNKNOWN_PARTITION}  # noqa: SLF001 the client names its own errors so
+
 
 class RecordDeleter:
     """See `tiers.trimming.DeletesRecords`."""
 
     def __init__(self, properties: Mapping[str, Property]) -> None:
         self._admin: AdminClient = made(lambda: AdminClient(dict(properties)))
+        self._offsets = Offsets(properties)
 
     def first_offsets(self, places: Collection[Place]) -> Mapping[Place, int]:
         """Return the first offsets of those of *places* that exist. Raises BrokerUnavailable, NotReady."""
-        asks = {TopicPartition(*place): _EARLIEST for place in places}
         found: dict[Place, int] = {}
-        for place, future in self._admin.list_offsets(asks, request_timeout=ASK_TIMEOUT).items():
-            try:
-                found[place.topic, place.partition] = int(future.result().offset)
-            except KafkaException as error:
-                if error.args[0].code() not in MISSING:
-                    raise asked(error, f"{place.topic}[{place.partition}]") from error
+        answers = self._offsets.firsts(list(places), timeout=ASK_TIMEOUT) if places else {}
+        for (topic, partition), one in answers.items():
+            if isinstance(one, int):
+                found[topic, partition] = one
+            elif one.code() not in _GONE:
+                raise asked(KafkaException(one), f"{topic}[{partition}]")
         return found
 
     def delete_below(self, offsets: Mapping[Place, int]) -> Mapping[Place, Trimmed]:
@@ -50,6 +52,3 @@ def _ended(result: Callable[[], Any]) -> Trimmed:
     except KafkaException as error:
         cause = error.args[0]
         return Trimmed(None, forbidden=cause.code() in FORBIDDEN, text=told(cause))
-
-
-_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]

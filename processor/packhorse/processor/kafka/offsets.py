@@ -1,0 +1,71 @@
+"""Ask for offsets, of groups and of logs, without being a member."""
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
+
+from packhorse.core.kafka_properties import Property
+from packhorse.processor.kafka.errors import asked, made
+
+NOBODY = "packhorse-questions"
+"""Stands where the client wants a group and the question is of none."""
+Place = tuple[str, int]
+
+
+class Offsets:
+    """
+    Ask coordinators for what groups have committed, and leaders where logs begin and end; safe to share between threads.
+
+    One client a group, made at its first question; it never subscribes, so it joins nothing. The admin client has such
+    questions too. An answer that the coordinator has moved, or is lost with the connection, ends the whole process in there (a
+    null pointer, an assertion), which no caller can catch; and once a broker was restarted it takes its own old idea of the
+    leader's epoch to each partition for minutes, and is refused.
+    """
+
+    def __init__(self, properties: Mapping[str, Property]) -> None:
+        self._properties = {**properties, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
+        self._clients: dict[str, Consumer] = {}
+        self._making = threading.Lock()
+
+    def committed(self, group: str, topic: str, partition: int, *, timeout: float) -> int | None:
+        """
+        Return the offset that *group* has committed; None when there is none.
+
+        Raises:
+            BrokerUnavailable: The coordinator does not answer within *timeout* seconds.
+            NotReady: This client may not see the group.
+        """
+        try:
+            found = self._client(group).committed([TopicPartition(topic, partition)], timeout=timeout)[0]
+        except KafkaException as error:
+            raise asked(error, f"group {group}") from error
+        if found.error is not None:
+            raise asked(KafkaException(found.error), f"group {group}")
+        return found.offset if found.offset >= 0 else None
+
+    def firsts(self, places: Sequence[Place], *, timeout: float) -> dict[Place, int | KafkaError]:
+        """Return the first offset of each of *places*, or what the broker said instead."""
+        return self._of(places, OFFSET_BEGINNING, timeout)
+
+    def nexts(self, places: Sequence[Place], *, timeout: float) -> dict[Place, int | KafkaError]:
+        """Return the next offset of each of *places*, or what the broker said instead."""
+        return self._of(places, OFFSET_END, timeout)
+
+    def _of(self, places: Sequence[Place], which: int, timeout: float) -> dict[Place, int | KafkaError]:
+        """Ask for all at once; where one of them has no leader, which fails the whole question, for each."""
+        try:
+            found = self._client(NOBODY).offsets_for_times(
+                [TopicPartition(*place, which) for place in places], timeout=timeout
+            )
+        except KafkaException as error:
+            if len(places) == 1:
+                return {places[0]: error.args[0]}
+            return {place: told for one in places for place, told in self._of([one], which, timeout).items()}
+        return {(one.topic, one.partition): one.offset if one.error is None else one.error for one in found}
+
+    def _client(self, group: str) -> Consumer:
+        with self._making:
+            if group not in self._clients:
+                self._clients[group] = made(lambda: Consumer({**self._properties, "group.id": group}))
+            return self._clients[group]
