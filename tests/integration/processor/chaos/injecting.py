@@ -9,7 +9,7 @@ from random import Random
 
 import psycopg
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # exported at run time
+from confluent_kafka.admin import AdminClient
 from tests.integration.processor.chaos.app import GROUP
 from tests.integration.processor.chaos.members import Crew
 from tests.integration.processor.chaos.schedule import Fault, Kind
@@ -24,7 +24,6 @@ BACKENDS = """
 SELECT pid FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 ORDER BY pid
 """
-_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 DATABASE = {
     Kind.DATABASE_CUT: Proxy.cut,
     Kind.DATABASE_HOLE: Proxy.black_hole,
@@ -183,12 +182,8 @@ class Injector:
             raise AssertionError(str(error)) from error
 
     def _ends_of(self, places: Sequence[TopicPartition]) -> list[TopicPartition]:
-        asked = {TopicPartition(one.topic, one.partition): _LATEST for one in places}
-        answers = self._admin.list_offsets(asked)
-        return [
-            TopicPartition(one.topic, one.partition, future.result().offset)
-            for one, future in answers.items()
-        ]
+        found = self._sampler.ends_of([(one.topic, one.partition) for one in places])
+        return [TopicPartition(topic, partition, offset) for (topic, partition), offset in found.items()]
 
     def _altered(self, places: Sequence[TopicPartition]) -> bool:
         request = [ConsumerGroupTopicPartitions(GROUP, list(places))]

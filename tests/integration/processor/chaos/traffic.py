@@ -285,6 +285,14 @@ class Sampler(Beside):
             found = self._consumer.committed(places, timeout=3)
         return [one for one in found if one.error is None and one.offset >= 0]
 
+    def ends_of(self, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the next offsets of *places*."""
+        with self._asking:
+            return {
+                place: self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=20)[1]
+                for place in places
+            }
+
 
 def effects(database: str) -> list[Effect]:
     """Return the application's own table."""
