@@ -46,6 +46,15 @@ def child(
         process.communicate()
 
 
+def in_hand(ground: Ground) -> None:
+    """Wait until the child's handler has written and waits in its transaction."""
+    query = (
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction' "
+        "AND query LIKE 'INSERT INTO result%%'"
+    )
+    eventually(lambda: ground.rows(query), what="the handler runs", timeout=30)
+
+
 def until_dead(process: "Popen[str]", *, timeout: float = 30.0) -> int:
     """Wait until the child has ended and return its status."""
     eventually(lambda: process.poll() is not None, what="the child has ended", timeout=timeout)

@@ -8,7 +8,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from tests.support.processing import GROUP, Ground, note, noting
-from tests.support.processing_child import child, until_dead
+from tests.support.processing_child import child, in_hand, until_dead
 from tests.support.stack import PrivateBroker
 from tests.support.wait import eventually
 
@@ -132,11 +132,8 @@ def test_a_stop_while_the_broker_is_away_ends_in_time(
     direct.send(0)
     slow = tmp_path / "slow"
     slow.touch()
-    running = (
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
-    )
     with child(ground, SLOW=str(slow)) as process:
-        eventually(lambda: direct.rows(running), what="the handler runs", timeout=30)
+        in_hand(direct)
         private_kafka.proxy.cut()
         slow.unlink()
         eventually(lambda: direct.watermark() == 1, what="the result is durable", timeout=20)

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from tests.support.databases import fresh_database, unique_name
 from tests.support.processing import GROUP, Ground, noting
-from tests.support.processing_child import child, until_dead
+from tests.support.processing_child import child, in_hand, until_dead
 from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
@@ -224,14 +224,6 @@ def test_of_a_batch_only_the_message_that_kills_its_process_is_stopped_and_its_n
 def stopped_or_dead(ground: Ground, process: "Popen[str]") -> bool:
     """Return whether the child has ended, or a message is in quarantine."""
     return process.poll() is not None or bool(ground.rows("SELECT FROM packhorse.quarantined_message"))
-
-
-def in_hand(ground: Ground) -> None:
-    """Wait until the child's handler is in its transaction."""
-    query = (
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'"
-    )
-    eventually(lambda: ground.rows(query), what="the handler runs", timeout=30)
 
 
 def until_told(process: object, text: str) -> None:
