@@ -103,7 +103,11 @@ class Broker:
         wanted: dict[Place, Process] = {}
         for place in places:
             old = self.wanted.get(place)
-            if old in self.members and counts[id(old)] < most and random.random() < 0.9:
+            if (
+                old in self.members
+                and counts[id(old)] < most
+                and random.random() < (0.4 if self.world.theme == "owners" else 0.9)
+            ):
                 wanted[place] = old
                 counts[id(old)] += 1
         for place in places:
@@ -141,12 +145,12 @@ class Producer:
         world, stand = self._world, dict[int, Stands]()
         for at, copy in enumerate(copies):
             world.hub.pause(world.latency())
-            if world.fault("copy lost"):
+            if world.fault("copy lost", 0.08):
                 continue
             offset = world.broker.send(copy)
-            if world.fault("copy doubled"):
+            if world.fault("copy doubled", 0.04):
                 world.broker.send(copy)
-            if not world.fault("copy's acknowledgement lost"):
+            if not world.fault("copy's acknowledgement lost", 0.04):
                 stand[at] = Stands(copy.id, copy.partition, offset, copy.attempt)
         if len(stand) < len(copies):
             world.hub.pause(1.0)

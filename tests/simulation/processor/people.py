@@ -52,8 +52,9 @@ class Operator:
                 run(session, STORE.resume_key(SOURCE, key_hash(key)))
                 del self._paused[key]
                 world.say(f"operator resumes {key!r}")
-        if world.faults_left and world.theme != "unwatched" and world.random.random() < 0.05:
-            record = world.random.choice(world.broker.logs[SOURCE, 0].records)
+        records = world.broker.logs[SOURCE, 0].records
+        if world.faults_left and records and world.theme != "unwatched" and world.random.random() < 0.05:
+            record = world.random.choice(records)
             if record.key is not None and record.key not in self._paused:
                 self._paused[record.key] = world.hub.now + 20
                 run(session, STORE.pause_key(SOURCE, key_hash(record.key), key=record.key, partition=0))

@@ -236,7 +236,8 @@ def count_late_reports() -> Any:
                 report = replace(report, number=next(iter(slot.flights), None))
             if report.number is not None or not isinstance(report.event, ChunkEnded):
                 report = replace(report, generation=slot.state.generation)
-        reported(self, report)
+        if slot is None or not isinstance(report.event, ChunkEnded) or report.number in slot.flights:
+            reported(self, report)
 
     return patch.object(Desk, "reported", late)
 
@@ -314,7 +315,7 @@ PLANTS: dict[Callable[[], Any], str] = {
     stay_deaf: "losses",
     count_late_reports: "owners",
     believe_every_fetch: "",
-    settle_before_the_copy: "",
+    settle_before_the_copy: "parking",
     run_behind_a_parked_key: "parking",
     behind_what_stopped_runs: "parking",
     conflict_counts_as_done: "owners",

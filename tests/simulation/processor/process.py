@@ -108,6 +108,8 @@ class Process:
             self.world.say(f"{self.name} ends: {error}")
             if "foresaw" in str(error) or "Error at" in str(error):
                 self.world.broken = str(error)
+        except Exception as error:  # noqa: BLE001 nothing may end a loop that way
+            self.world.broken = f"{self.name} met {type(error).__name__}: {error}"
         self.ended = True
         self.world.hub.after(0.0, lambda: self.world.gone(self))
 

@@ -264,7 +264,7 @@ class World:
                 self.taken = taken = taken + 1
                 if taken > STEPS:
                     raise NoEnd("no end")
-                if self.faults_left and self.random.random() < 0.003:
+                if self.faults_left and self.random.random() < (0.003 if going else 0.05):
                     self._trouble()
                 self._back_up()
                 going = self.hub.step()
