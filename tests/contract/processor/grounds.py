@@ -22,7 +22,12 @@ from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of, digest_of, key_hash
 from packhorse.processor.running.lane import Lane
-from packhorse.processor.running.work import Member, Request, Result, Work
+from packhorse.processor.running.requests import Request
+from packhorse.processor.running.work import (
+    Member,
+    Result,
+    Work,
+)
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.store import Move, Place, Steps, Store

@@ -15,29 +15,31 @@ from packhorse.processor.copies import Copy, copy_of
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.followers import Followers
 from packhorse.processor.record import Delivery, HeaderList, Record, Stream, delivery_of, digest_of, key_hash
-from packhorse.processor.running.work import (
-    RETURNED,
+from packhorse.processor.running.requests import (
     Begin,
-    Claim,
     ClaimKey,
     CommitTransaction,
     CountDeliveries,
     Decode,
     DecodeAll,
-    InboxRow,
-    Known,
     LeaveKey,
     LookUp,
-    Ran,
     ReleaseKeys,
     Request,
-    Result,
     RollBack,
     RollBackToSavepoint,
     RunHandler,
     Savepoint,
     SendKept,
     Write,
+)
+from packhorse.processor.running.work import (
+    RETURNED,
+    Claim,
+    InboxRow,
+    Known,
+    Ran,
+    Result,
 )
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for

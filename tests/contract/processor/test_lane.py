@@ -27,27 +27,29 @@ from packhorse.local.settings import Endpoints
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.running.endings import Contention, GivenUp
-from packhorse.processor.running.work import (
+from packhorse.processor.running.requests import (
     Begin,
-    Claim,
     ClaimKey,
     CommitTransaction,
     CountDeliveries,
-    Failure,
-    InboxRow,
-    Known,
     LeaveKey,
     LookUp,
     MarkStart,
     ReleaseKeys,
     Request,
-    Result,
     RollBack,
     RollBackToSavepoint,
     RunHandler,
     Savepoint,
     SendKept,
     Write,
+)
+from packhorse.processor.running.work import (
+    Claim,
+    Failure,
+    InboxRow,
+    Known,
+    Result,
 )
 
 

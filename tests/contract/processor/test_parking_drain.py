@@ -28,19 +28,21 @@ from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.draining import MOST_CONFLICTS, Drain, Drained, Ending, drain, release
 from packhorse.processor.record import Delivery, key_hash
 from packhorse.processor.running.endings import Contention
-from packhorse.processor.running.work import (
-    RETURNED,
+from packhorse.processor.running.requests import (
     Begin,
     CommitTransaction,
     Decode,
-    Failure,
     LeaveKey,
-    Ran,
     ReleaseKeys,
     Request,
     RunHandler,
     SendKept,
     Write,
+)
+from packhorse.processor.running.work import (
+    RETURNED,
+    Failure,
+    Ran,
 )
 
 K = key_hash(b"k")

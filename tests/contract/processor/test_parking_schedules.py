@@ -33,7 +33,13 @@ from packhorse.processor import Processor, Retry
 from packhorse.processor.copies import Copy, wake_up
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of, key_hash
 from packhorse.processor.running.batch import run_batch
-from packhorse.processor.running.work import RETURNED, Failure, Ran, Request, Work
+from packhorse.processor.running.requests import Request
+from packhorse.processor.running.work import (
+    RETURNED,
+    Failure,
+    Ran,
+    Work,
+)
 
 T = TypeVar("T")
 Step = Generator[None, None, T]

@@ -18,7 +18,12 @@ from packhorse.processor.partition import deciding, ordering
 from packhorse.processor.partition.events import ChunkEnded, Fetched
 from packhorse.processor.running import attempting, batch, finishing, lane, lanework, sorting
 from packhorse.processor.running.judging import done
-from packhorse.processor.running.work import Member, ReleaseKeys, RunHandler, SendKept
+from packhorse.processor.running.requests import (
+    ReleaseKeys,
+    RunHandler,
+    SendKept,
+)
+from packhorse.processor.running.work import Member
 from packhorse.processor.storing import postgres
 from packhorse.processor.watching.watchdog import Watchdog
 

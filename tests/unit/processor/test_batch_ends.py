@@ -15,17 +15,19 @@ from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.endings import GivenUp
-from packhorse.processor.running.work import (
-    RETURNED,
+from packhorse.processor.running.requests import (
     DecodeAll,
-    Known,
     LookUp,
-    Ran,
     Request,
     RollBack,
     RunHandler,
-    Work,
     Write,
+)
+from packhorse.processor.running.work import (
+    RETURNED,
+    Known,
+    Ran,
+    Work,
 )
 
 STREAM = Stream(topic="shop.orders", topic_id=UUID(int=1), source="shop.orders")

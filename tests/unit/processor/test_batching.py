@@ -14,7 +14,11 @@ from packhorse.core.ids import derived_id
 from packhorse.processor import Batch, BatchContext, Later, Processor, Quarantine, Retry, Skip
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of
 from packhorse.processor.running.batching import answers
-from packhorse.processor.running.work import RETURNED, RETURNED_UNTOUCHED, Failure
+from packhorse.processor.running.work import (
+    RETURNED,
+    RETURNED_UNTOUCHED,
+    Failure,
+)
 
 LOG = logs.logger("tests")
 STREAM = Stream(topic="unit.orders", topic_id=UUID(int=1), source="unit.orders")

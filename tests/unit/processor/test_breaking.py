@@ -9,7 +9,11 @@ from packhorse.core.errors import SettingsError
 from packhorse.processor.breaking.brake import BrakeSettings, BrakeState, Seen, decide, seen
 from packhorse.processor.breaking.probing import ProbeSettings, Telling
 from packhorse.processor.breaking.stops import Cause, Stops
-from packhorse.processor.running.work import RETURNED, Failure, Ran
+from packhorse.processor.running.work import (
+    RETURNED,
+    Failure,
+    Ran,
+)
 
 H = "unit.handler"
 FAILS = Ran(Failure.TEMPORARY, "failed")

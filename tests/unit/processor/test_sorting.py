@@ -19,16 +19,18 @@ from packhorse.processor.record import Delivery, Record, Stream, delivery_of, ke
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.finishing import LOOK_AGAIN
 from packhorse.processor.running.lanes import joined
+from packhorse.processor.running.requests import (
+    CountDeliveries,
+    LookUp,
+    ReleaseKeys,
+    RunHandler,
+)
 from packhorse.processor.running.sorting import Sorted, sort
 from packhorse.processor.running.work import (
     RETURNED,
-    CountDeliveries,
     InboxRow,
     Known,
-    LookUp,
     Released,
-    ReleaseKeys,
-    RunHandler,
     Work,
 )
 

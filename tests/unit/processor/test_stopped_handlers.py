@@ -17,7 +17,11 @@ from packhorse.processor.member.queue import Queue, Waiting
 from packhorse.processor.partition.events import ChunkEnded, Ended, Event, Opened
 from packhorse.processor.partition.state import Limits
 from packhorse.processor.record import Record, Stream
-from packhorse.processor.running.work import RETURNED, Failure, Ran
+from packhorse.processor.running.work import (
+    RETURNED,
+    Failure,
+    Ran,
+)
 
 PLACE: Place = ("unit.orders", 0)
 STREAM = Stream(topic=PLACE[0], topic_id=UUID(int=1), source=PLACE[0])

@@ -27,18 +27,20 @@ from packhorse.processor.app import Handler
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.followers import MOST_CONTENTIONS, Followers
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
+from packhorse.processor.running.requests import (
+    ClaimKey,
+    LeaveKey,
+    ReleaseKeys,
+    Request,
+    RollBack,
+    SendKept,
+)
 from packhorse.processor.running.work import (
     Claim,
     Claimed,
-    ClaimKey,
-    LeaveKey,
     Member,
     Released,
-    ReleaseKeys,
-    Request,
     Result,
-    RollBack,
-    SendKept,
 )
 
 MOST_CONFLICTS = 5

@@ -23,23 +23,25 @@ from packhorse.processor.running.judging import (
     without_handler,
     without_running,
 )
-from packhorse.processor.running.verdict import Attempt, judged
-from packhorse.processor.running.work import (
+from packhorse.processor.running.requests import (
     Begin,
-    Claim,
     CommitTransaction,
     Decode,
-    Failure,
-    InboxRow,
-    Known,
     MarkStart,
-    Member,
-    Ran,
     Request,
-    Result,
     RollBack,
     RunHandler,
     Write,
+)
+from packhorse.processor.running.verdict import Attempt, judged
+from packhorse.processor.running.work import (
+    Claim,
+    Failure,
+    InboxRow,
+    Known,
+    Member,
+    Ran,
+    Result,
 )
 
 MOST_CONTENTIONS = 5

@@ -11,7 +11,11 @@ from packhorse.processor.running.batching import Batch as Together
 from packhorse.processor.running.deadlines import Deadline
 from packhorse.processor.running.lanework import around, broken, ended_at, failed_at, timed_out, together
 from packhorse.processor.running.resources import AsyncLent
-from packhorse.processor.running.work import Failure, Member, Ran
+from packhorse.processor.running.work import (
+    Failure,
+    Member,
+    Ran,
+)
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 

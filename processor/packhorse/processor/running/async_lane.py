@@ -31,9 +31,8 @@ from packhorse.processor.running.lanework import (
     round_sent,
     steps_of,
 )
-from packhorse.processor.running.work import (
+from packhorse.processor.running.requests import (
     Begin,
-    Claimed,
     CommitTransaction,
     Decode,
     DecodeAll,
@@ -46,9 +45,9 @@ from packhorse.processor.running.work import (
     Savepoint,
     SendKept,
     SendRound,
-    Work,
     Write,
 )
+from packhorse.processor.running.work import Claimed, Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place

@@ -11,21 +11,23 @@ from typing import Any
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.running.endings import Contention, Probed
 from packhorse.processor.running.judging import after_run, done, parked
-from packhorse.processor.running.together import run_together
-from packhorse.processor.running.verdict import Attempt, judged
-from packhorse.processor.running.work import (
+from packhorse.processor.running.requests import (
     Begin,
     CommitTransaction,
-    Failure,
-    Member,
-    Ran,
     Request,
-    Result,
     RollBack,
     RollBackToSavepoint,
     RunHandler,
     Savepoint,
     Write,
+)
+from packhorse.processor.running.together import run_together
+from packhorse.processor.running.verdict import Attempt, judged
+from packhorse.processor.running.work import (
+    Failure,
+    Member,
+    Ran,
+    Result,
 )
 from packhorse.processor.storing.pipelining.failing import StatementFailed
 

@@ -34,19 +34,21 @@ from packhorse.processor.running.attempting import attempt
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.finishing import finish
 from packhorse.processor.running.judging import after_run, crashed, faulty, without_handler, without_running
+from packhorse.processor.running.requests import (
+    DecodeAll,
+    LookUp,
+    MarkStart,
+    Request,
+    RollBack,
+)
 from packhorse.processor.running.sorting import Sorted, below_watermark, sort
 from packhorse.processor.running.verdict import Attempt
 from packhorse.processor.running.work import (
-    DecodeAll,
     Failure,
     Known,
-    LookUp,
-    MarkStart,
     Member,
     Ran,
-    Request,
     Result,
-    RollBack,
     Work,
 )
 

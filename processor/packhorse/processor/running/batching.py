@@ -6,7 +6,12 @@ from packhorse.processor.app import Handler
 from packhorse.processor.batching import Answer, AsyncBatchContext, Batch, BatchContext, Item
 from packhorse.processor.outcomes import Reason
 from packhorse.processor.running.faults import ran_of
-from packhorse.processor.running.work import RETURNED, RETURNED_UNTOUCHED, Failure, Ran
+from packhorse.processor.running.work import (
+    RETURNED,
+    RETURNED_UNTOUCHED,
+    Failure,
+    Ran,
+)
 
 __all__ = ["AsyncBatchContext", "Batch", "BatchContext", "Item", "answers"]
 

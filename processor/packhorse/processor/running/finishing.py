@@ -10,15 +10,14 @@ from packhorse.processor.parking.followers import Followers
 from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery
 from packhorse.processor.running.judging import parks_after
-from packhorse.processor.running.sorting import Sorted
-from packhorse.processor.running.work import (
+from packhorse.processor.running.requests import (
     CountDeliveries,
-    Member,
     Request,
-    Result,
     SendKept,
     SendRound,
 )
+from packhorse.processor.running.sorting import Sorted
+from packhorse.processor.running.work import Member, Result
 
 if TYPE_CHECKING:
     from packhorse.processor.running.batch import Chunk

@@ -10,7 +10,11 @@ from packhorse.processor.running.batching import BatchContext, answers
 from packhorse.processor.running.deadlines import Deadline
 from packhorse.processor.running.lanework import around, broken, ended_at, failed_at, timed_out, together
 from packhorse.processor.running.resources import Lent
-from packhorse.processor.running.work import Failure, Member, Ran
+from packhorse.processor.running.work import (
+    Failure,
+    Member,
+    Ran,
+)
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 

@@ -6,7 +6,13 @@ from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.policy import Again, Retry, Stop, after_failure
 from packhorse.processor.record import digest_of, time_of_header
 from packhorse.processor.running.faults import ERROR_MAX
-from packhorse.processor.running.work import Failure, Known, Member, Ran, Result
+from packhorse.processor.running.work import (
+    Failure,
+    Known,
+    Member,
+    Ran,
+    Result,
+)
 
 
 def without_running(member: Member, known: Known, charged: Reason | None) -> Result | None:

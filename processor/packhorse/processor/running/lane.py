@@ -25,9 +25,8 @@ from packhorse.processor.running.lanework import (
     steps_of,
 )
 from packhorse.processor.running.link import Link
-from packhorse.processor.running.work import (
+from packhorse.processor.running.requests import (
     Begin,
-    Claimed,
     CommitTransaction,
     Decode,
     DecodeAll,
@@ -40,9 +39,9 @@ from packhorse.processor.running.work import (
     Savepoint,
     SendKept,
     SendRound,
-    Work,
     Write,
 )
+from packhorse.processor.running.work import Claimed, Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place

@@ -17,24 +17,26 @@ from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, trace_of
 from packhorse.processor.running.faults import describe, ran_of
-from packhorse.processor.running.work import (
-    RETURNED,
-    RETURNED_UNTOUCHED,
-    Claim,
+from packhorse.processor.running.requests import (
     ClaimKey,
     CountDeliveries,
     Decode,
     DecodeAll,
-    Failure,
     LeaveKey,
     LookUp,
     MarkStart,
-    Member,
-    Ran,
     ReleaseKeys,
     Request,
-    Work,
     Write,
+)
+from packhorse.processor.running.work import (
+    RETURNED,
+    RETURNED_UNTOUCHED,
+    Claim,
+    Failure,
+    Member,
+    Ran,
+    Work,
 )
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres

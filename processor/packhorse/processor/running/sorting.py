@@ -8,7 +8,12 @@ from packhorse.core.ids import foreign_id
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Delivery, digest_of
 from packhorse.processor.running.judging import parked, reused
-from packhorse.processor.running.work import InboxRow, Known, Member, Work
+from packhorse.processor.running.work import (
+    InboxRow,
+    Known,
+    Member,
+    Work,
+)
 from packhorse.processor.tiers.ladder import tier_seconds
 
 _FINISHED = frozenset({Outcome.DONE, Outcome.SKIPPED, Outcome.DISCARDED, Outcome.QUARANTINE})

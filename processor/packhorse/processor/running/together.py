@@ -4,8 +4,13 @@ from collections.abc import Generator
 from typing import Any
 
 from packhorse.processor.running.judging import after_run, parked
+from packhorse.processor.running.requests import Request, RunBatch
 from packhorse.processor.running.verdict import Attempt, judged
-from packhorse.processor.running.work import Failure, Member, Ran, Request, RunBatch
+from packhorse.processor.running.work import (
+    Failure,
+    Member,
+    Ran,
+)
 
 
 def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any, int | None]:

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.judging import after_run
-from packhorse.processor.running.work import Claim, Failure, Member, Ran, Result
+from packhorse.processor.running.work import (
+    Claim,
+    Failure,
+    Member,
+    Ran,
+    Result,
+)
 
 
 @dataclass(slots=True, kw_only=True)

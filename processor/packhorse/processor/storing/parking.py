@@ -8,7 +8,12 @@ from uuid import UUID
 
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of
-from packhorse.processor.running.work import Claim, Claimed, InboxRow, Released
+from packhorse.processor.running.work import (
+    Claim,
+    Claimed,
+    InboxRow,
+    Released,
+)
 from packhorse.processor.storing.rows import headers_of, literal
 from packhorse.processor.storing.steps import BEGIN, COMMIT, Quarantined, Statement, Steps, Tables, kept
 
