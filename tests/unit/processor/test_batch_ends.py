@@ -1,6 +1,7 @@
 """How a batch ends, asked request by request: nobody but this test answers."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 from uuid import UUID
@@ -18,6 +19,7 @@ from packhorse.processor.running.endings import GivenUp
 from packhorse.processor.running.requests import (
     DecodeAll,
     LookUp,
+    MarkStart,
     Request,
     RollBack,
     RunHandler,
@@ -101,6 +103,28 @@ def test_a_batch_that_breaks_off_leaves_no_transaction_open(broke: PackhorseErro
     ended, asked = carry_out(of, well(of, ran=broke))
     assert ended.ended is how
     assert asked[-1] == RollBack()
+
+
+@pytest.mark.case("P-30")
+@pytest.mark.case("T-11")
+@pytest.mark.parametrize(("starts", "runs"), [(1, True), (4, False)])
+def test_what_is_in_hand_and_what_starts_alone_is_on_record_before_its_payload_is_decoded(
+    starts: int, runs: bool
+) -> None:
+    """A payload may kill the process in the decoder. Fails when the record is made with the transaction, which comes later."""
+    of = replace(work({0: 1}, position=0), marked=True)
+    answers = well(of)
+    ended, asked = carry_out(of, lambda one: starts if isinstance(one, MarkStart) else answers(one))
+    order = [type(request) for request in asked]
+    assert order[:2] == [LookUp, MarkStart]
+    assert (DecodeAll in order) is runs
+    if runs:
+        (decode,) = [request for request in asked if isinstance(request, DecodeAll)]
+        assert list(decode.in_hand) == [0]
+        return
+    (written,) = [request for request in asked if isinstance(request, Write)]
+    assert [(one.outcome, one.reason) for one in written.results] == [(Outcome.QUARANTINE, "crashed")]
+    assert ended.left == ()
 
 
 @pytest.mark.parametrize("members", [1, 2])

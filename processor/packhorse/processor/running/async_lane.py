@@ -72,6 +72,7 @@ class AsyncLane:
         self._has_marked = False
         self._id = plant.chance.message_id(plant.clock.now())
         self._xid = ""
+        self._taken: Sequence[int] = ()
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
@@ -83,7 +84,7 @@ class AsyncLane:
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended; blocks the calling thread alone."""
-        self._work, self._fence, self._has_marked = work, fence, False
+        self._work, self._fence, self._has_marked, self._taken = work, fence, False, ()
         try:
             ended = asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
             if self._has_marked:
@@ -177,7 +178,8 @@ class AsyncLane:
         match request:
             case RunHandler(member, sync):
                 return await self._handling.one(self._on(), member, sync=sync)
-            case DecodeAll():
+            case DecodeAll(_, in_hand):
+                await self._take(in_hand)
                 return await asyncio.to_thread(all_decoded, request, self._plant)
             case Decode():
                 return await asyncio.to_thread(decoded, request, self._plant)
@@ -221,14 +223,21 @@ class AsyncLane:
         assert self._work is not None
         return self._work
 
+    async def _take(self, in_hand: Sequence[int]) -> None:
+        """Put on record what is in hand, once for each chunk."""
+        if not in_hand or in_hand == self._taken:
+            return
+        plant, work = self._plant, self._here
+        spot = work.stream.topic_id, work.partition
+        steps = plant.store.take_in_hand(
+            self._id, plant.member, spot, in_hand, alone=len(work.deliveries) == 1
+        )
+        await postgres.arun(self._held(), steps)
+        self._taken = in_hand
+
     async def _begin(self, in_hand: Sequence[int]) -> None:
-        plant, work, connection = self._plant, self._here, self._held()
-        if in_hand:
-            spot = work.stream.topic_id, work.partition
-            steps = plant.store.take_in_hand(
-                self._id, plant.member, spot, in_hand, alone=len(work.deliveries) == 1
-            )
-            await postgres.arun(connection, steps)
+        await self._take(in_hand)
+        connection = self._held()
         self._xid = await postgres.abegin(connection)
 
     async def _store(self, request: Request) -> object:

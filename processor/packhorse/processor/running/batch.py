@@ -267,16 +267,17 @@ def _prepare(found: Sorted, known: Known, chunk: Chunk) -> Generator[Request, An
             member.result = without_handler(member, type_known=type_known, skip=chunk.skip_unknown)
         elif payload is not None:
             decodable.append(member)
-    yield from _decode(decodable)
     if chunk.work.marked:
         yield from _mark_starts(found.members, chunk.work.most_starts)
+        decodable = [member for member in decodable if member.result is None]
+    yield from _decode(decodable, chunk.how.in_hand)
 
 
-def _decode(members: list[Member]) -> Generator[Request, Any, None]:
+def _decode(members: list[Member], in_hand: list[int]) -> Generator[Request, Any, None]:
     if not members:
         return
     payloads = [(m.delivery.record.value, m.handler.message) for m in members]  # type: ignore[union-attr]
-    found = yield DecodeAll(payloads)  # type: ignore[arg-type]  # who is here has a payload and a handler
+    found = yield DecodeAll(payloads, in_hand)  # type: ignore[arg-type]  # who is here has a payload and a handler
     for member, decoded in zip(members, found, strict=True):
         if isinstance(decoded, MessageFault):
             member.result = faulty(member, decoded)

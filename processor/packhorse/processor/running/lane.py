@@ -61,6 +61,7 @@ class Lane:
         self._work: Work | None = None
         self._has_marked = False
         self._xid = ""
+        self._taken: Sequence[int] = ()
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
@@ -68,7 +69,7 @@ class Lane:
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended."""
-        self._work, self._fence, self._has_marked = work, fence, False
+        self._work, self._fence, self._has_marked, self._taken = work, fence, False, ()
         try:
             ended = drive(batch, self._execute)
             if self._has_marked:
@@ -116,7 +117,8 @@ class Lane:
                 return self._handling.one(self._on(), member, sync=sync)
             case RunBatch(members):
                 return self._handling.batch(self._on(), members)
-            case DecodeAll():
+            case DecodeAll(_, in_hand):
+                self._take(in_hand)
                 return all_decoded(request, self._plant)
             case Decode():
                 return decoded(request, self._plant)
@@ -159,14 +161,21 @@ class Lane:
             raise DatabaseUnavailable("the connection was lost")
         return held
 
+    def _take(self, in_hand: Sequence[int]) -> None:
+        """Put on record what is in hand, once for each chunk."""
+        if not in_hand or in_hand == self._taken:
+            return
+        plant, work = self._plant, self._here
+        spot = work.stream.topic_id, work.partition
+        steps = plant.store.take_in_hand(
+            self._id, plant.member, spot, in_hand, alone=len(work.deliveries) == 1
+        )
+        postgres.run(self._held(), steps)
+        self._taken = in_hand
+
     def _begin(self, in_hand: Sequence[int]) -> None:
-        plant, work, connection = self._plant, self._here, self._held()
-        if in_hand:
-            spot = work.stream.topic_id, work.partition
-            steps = plant.store.take_in_hand(
-                self._id, plant.member, spot, in_hand, alone=len(work.deliveries) == 1
-            )
-            postgres.run(connection, steps)
+        self._take(in_hand)
+        connection = self._held()
         self._xid = postgres.begin(connection)
 
     def _store(self, request: Request) -> object:

@@ -30,9 +30,14 @@ class Decode(NamedTuple):
 
 
 class DecodeAll(NamedTuple):
-    """Decode payloads, each for its class; gets for each the message, or a MessageFault. Raises RegistryUnavailable."""
+    """
+    Decode payloads, each for its class; gets for each the message, or a MessageFault. Raises RegistryUnavailable.
+
+    *in_hand* is put on record before: a payload may kill the process while it is decoded.
+    """
 
     payloads: Sequence[tuple[bytes, type[TypedMessage]]]
+    in_hand: Sequence[int] = ()
 
 
 class Begin(NamedTuple):
