@@ -61,7 +61,6 @@ class Injector:
         self.log: list[str] = []
         self._ends, self._crew, self._sampler = ends, crew, sampler
         self._chance = Random(seed)
-        self._admin = AdminClient({"bootstrap.servers": ends.broker.direct_bootstrap, "log_level": 0})
         self._began = SYSTEM_CLOCK.monotonic()
 
     def run(self, schedule: Sequence[Fault], seconds: float) -> None:
@@ -72,7 +71,7 @@ class Injector:
             self._until(fault.at, undos)
             self._say(str(fault))
             before = self._now()
-            undo = self._do(fault)
+            undo = self._done(fault)
             self._began += self._now() - before  # what takes its time must not bunch what comes after it
             if undo is not None:
                 heapq.heappush(undos, (before + fault.seconds, number, undo))
@@ -104,6 +103,14 @@ class Injector:
             pause.wait(max(0.0, due - self._now()))
             undo()
         pause.wait(max(0.0, at - self._now()))
+
+    def _done(self, fault: Fault) -> Undo | None:
+        """Do it; what can't be done now, because of what was done before it, is left out."""
+        try:
+            return self._do(fault)
+        except (KafkaException, psycopg.Error, AssertionError) as error:
+            self._say(f"it can't be done now: {error}")
+            return None
 
     def _do(self, fault: Fault) -> Undo | None:
         member = self._crew.members[fault.member]
@@ -145,8 +152,10 @@ class Injector:
                 )
             case Kind.TO_START | Kind.TO_END:
                 self._crew.hold()
-                self._reset(to_end=kind is Kind.TO_END)
-                self._crew.release()
+                try:
+                    self._reset(to_end=kind is Kind.TO_END)
+                finally:
+                    self._crew.release()
             case _:
                 raise AssertionError(f"nobody does {kind}")
         return None
@@ -168,7 +177,8 @@ class Injector:
         places = [TopicPartition(t, p) for t in self._ends.topics for p in range(self._ends.partitions)]
         there = eventually(lambda: self._there(places), what="the group's offsets are known", timeout=60)
         ends = self._ends_of(there) if to_end else [TopicPartition(o.topic, o.partition, 0) for o in there]
-        eventually(lambda: self._altered(ends), what="the group's offsets are reset", timeout=30)
+        admin = AdminClient({"bootstrap.servers": self._ends.broker.direct_bootstrap, "log_level": 0})
+        eventually(lambda: self._altered(admin, ends), what="the group's offsets are reset", timeout=30)
         if to_end:
             self._sampler.void.update(
                 (one.partition, one.offset) for one in ends if one.topic == self._ends.topics[0]
@@ -185,10 +195,10 @@ class Injector:
         found = self._sampler.ends_of([(one.topic, one.partition) for one in places])
         return [TopicPartition(topic, partition, offset) for (topic, partition), offset in found.items()]
 
-    def _altered(self, places: Sequence[TopicPartition]) -> bool:
+    def _altered(self, admin: AdminClient, places: Sequence[TopicPartition]) -> bool:
         request = [ConsumerGroupTopicPartitions(GROUP, list(places))]
         try:
-            answer = self._admin.alter_consumer_group_offsets(request)[GROUP].result()
-        except KafkaException:
-            return False
+            answer = admin.alter_consumer_group_offsets(request)[GROUP].result()
+        except KafkaException as error:
+            raise AssertionError(str(error)) from error
         return all(one.error is None for one in answer.topic_partitions)
