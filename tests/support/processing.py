@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
@@ -106,6 +106,10 @@ class Ground:
         with psycopg.connect(database) as connection:
             connection.execute(FRESH)
 
+    @cached_property
+    def _broker(self) -> BrokerQuestions:
+        return BrokerQuestions(admin_properties(self.settings()))
+
     def settings(self, **given: object) -> ProcessorSettings:
         """Return settings that are quick."""
         quick = {"concurrency": 2, "commit_interval": 0.05, "drain_timeout": 10}
@@ -113,7 +117,7 @@ class Ground:
 
     def make_topics(self, *apps: Processor) -> None:
         """Make the topics of *apps*, by the product's own plan."""
-        broker = BrokerQuestions(admin_properties(self.settings()))
+        broker = self._broker
         wanted = wanted_by(apps, [self.topic], partitions=self.partitions, replication=1)
         steps = plan(wanted, broker.standing(wanted), default_max_bytes=1_048_588)
         broker.apply(steps)
@@ -237,7 +241,7 @@ class Ground:
 
     def committed(self, partition: int = 0, group: str = GROUP) -> int | None:
         """Return the committed offset of the source topic."""
-        broker = BrokerQuestions(admin_properties(self.settings()))
+        broker = self._broker
         return broker.log_ends(group, self.topic, partition).committed
 
     def stood(self, topic: str, count: int, *, timeout: float = 15.0) -> list[Stood]:

@@ -1,7 +1,9 @@
 """Ask for offsets, of groups and of logs, without being a member."""
 
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -27,6 +29,7 @@ class Offsets:
         self._properties = {**properties, "enable.auto.commit": False, "isolation.level": "read_uncommitted"}
         self._clients: dict[str, Consumer] = {}
         self._making = threading.Lock()
+        weakref.finalize(self, _leave, self._clients)
 
     def committed(self, group: str, topic: str, partition: int, *, timeout: float) -> int | None:
         """
@@ -69,3 +72,15 @@ class Offsets:
             if group not in self._clients:
                 self._clients[group] = made(lambda: Consumer({**self._properties, "group.id": group}))
             return self._clients[group]
+
+
+def _leave(clients: dict[str, Consumer]) -> None:
+    """
+    Close clients that nobody asks any more, each in a thread of its own that keeps it.
+
+    One that is dropped unclosed is closed by whatever thread happens to collect garbage, and while its broker is away that
+    thread waits for ever.
+    """
+    for client in clients.values():
+        with suppress(RuntimeError):  # the interpreter ends: no thread begins any more
+            threading.Thread(target=client.close, name="packhorse-leaving", daemon=True).start()
