@@ -66,6 +66,7 @@ def test_a_consumer_outside_the_log_fetches_again_where_it_is_told(ground: Groun
         ground.send(n)
     member, properties = Member(), consumer_properties(ground.settings(), f"{ground.namespace}.outside")
     consumer = GroupConsumer(properties, [ground.topic], member, logger("processor"))
+    consumer.join()
     try:
         eventually(lambda: consumer.poll(0.1, 9) and member.places, what="the partition is assigned")
         consumer.attach(ground.topic, 0, 1_000)

@@ -73,6 +73,7 @@ class Member:
 def joined(members: Sequence[Member]) -> Iterator[None]:
     with ExitStack() as closing:
         for member in members:
+            member.consumer.join()
             closing.callback(member.consumer.close, 30)
         yield
 

@@ -172,7 +172,6 @@ class Consumer:
         self._owned: list[Place] = []
         self._commits: list[CommitReport] = []
         self._idle = 0.05
-        world.broker.join(process)
 
     def poll(self, wait: float, most: int) -> Polled:
         hub = self._world.hub
@@ -264,6 +263,9 @@ class Consumer:
         del leader_epoch
         ended = self._world.broker.commit(self._process, (topic, partition), position)
         self._commits.append(CommitReport(topic, partition, position, ended, ended))
+
+    def join(self) -> None:
+        self._world.broker.join(self._process)
 
     def close(self, wait: float) -> bool:
         del wait

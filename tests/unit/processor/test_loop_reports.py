@@ -39,12 +39,18 @@ class OnePoll:
 
     def __init__(self, polled: Polled, stop: threading.Event) -> None:
         self._polled, self._stop = polled, stop
+        self.events: list[str] = []
+
+    def join(self) -> None:
+        assert not self.events
+        self.events.append("joined")
 
     def poll(self, wait: float, most: int) -> Polled:
         self._stop.set()
         return self._polled
 
     def close(self, wait: float) -> bool:
+        self.events.append("closed")
         return True
 
 
@@ -65,22 +71,26 @@ class NoLanes:
         pass
 
 
+def loop_of(consumer: OnePoll, telemetry: Telling) -> Loop:
+    return Loop(
+        consume=lambda loop: cast("Any", consumer),
+        lanes=cast("Lanes", NoLanes()),
+        limits=Limits(),
+        times=Times(drain=0, revoke=0),
+        clock=SYSTEM_CLOCK,
+        chance=SYSTEM_CHANCE,
+        telemetry=telemetry,
+        log=logs.logger("processor"),
+        group="g",
+        streams=lambda place: Stream(topic=place[0], topic_id=UUID(int=0), source=place[0]),
+        sort=Intake(Processor("g")),
+    )
+
+
 def run_once(polled: Polled) -> tuple[str, Telling]:
     telemetry, stop = Telling(), threading.Event()
     with logged() as written:
-        Loop(
-            consume=lambda loop: cast("Any", OnePoll(polled, stop)),
-            lanes=cast("Lanes", NoLanes()),
-            limits=Limits(),
-            times=Times(drain=0, revoke=0),
-            clock=SYSTEM_CLOCK,
-            chance=SYSTEM_CHANCE,
-            telemetry=telemetry,
-            log=logs.logger("processor"),
-            group="g",
-            streams=lambda place: Stream(topic=place[0], topic_id=UUID(int=0), source=place[0]),
-            sort=Intake(Processor("g")),
-        ).run(stop)
+        loop_of(OnePoll(polled, stop), telemetry).run(stop)
     return written.getvalue(), telemetry
 
 
@@ -115,6 +125,21 @@ def test_trouble_with_a_partition_is_named() -> None:
     )
     for part in ("topic=a.b", "partition=3", "Leader not available"):
         assert part in told
+
+
+def test_a_loop_joins_when_it_runs_and_leaves_whatever_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Fails when a loop that never runs is a member, or one that fails at its end stays one: its share of the partitions
+    would rest, and the collector would wait for the client for ever.
+    """
+    stop = threading.Event()
+    consumer = OnePoll(Polled(records={}, troubles=(), commits=()), stop)
+    loop = loop_of(consumer, Telling())
+    assert consumer.events == []
+    monkeypatch.setattr(loop, "_end_what_runs", lambda places, wait: 1 / 0)
+    with logged(), pytest.raises(ZeroDivisionError):
+        loop.run(stop)
+    assert consumer.events == ["joined", "closed"]
 
 
 @pytest.mark.case("T-20")

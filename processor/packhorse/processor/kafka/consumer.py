@@ -71,7 +71,12 @@ class Polled:
 
 
 class GroupConsumer:
-    """The member of the group; every method is for the one thread that polls."""
+    """
+    The member of the group; every method is for the one thread that polls. It is none before `join`, nor after `close`.
+
+    Whoever joins must close: a client that is left to the collector still has its share of the partitions, and the collector may
+    wait for ever for it to end.
+    """
 
     def __init__(
         self, properties: Mapping[str, Property], topics: Sequence[str], rebalances: Rebalances, log: Log
@@ -82,11 +87,21 @@ class GroupConsumer:
         self._commits: list[CommitReport] = []
         self._troubles: list[Trouble] = []
         self._rebalances = rebalances
-        self._consumer: Consumer = made(
-            lambda: Consumer({**properties, "on_commit": self._on_commit, "error_cb": self._on_error})
-        )
+        self._properties = properties
+        self._topics = list(topics)
+        self._consumer: Consumer
+
+    def join(self) -> None:
+        """
+        Make the client and join the group.
+
+        Raises:
+            UsageError: The client refuses one of its properties; names it.
+        """
+        given = {**self._properties, "on_commit": self._on_commit, "error_cb": self._on_error}
+        self._consumer = made(lambda: Consumer(given))
         self._consumer.subscribe(
-            list(topics),
+            self._topics,
             on_assign=self._on_assign,
             on_revoke=self._on_revoke,
             on_lost=self._on_lost,

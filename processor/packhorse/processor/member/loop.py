@@ -68,7 +68,7 @@ class Loop:
     """
     Run the member of the group until it is told to stop, or must.
 
-    *consume* makes the consumer, which joins the group at once: it is told whom to call at rebalances.
+    *consume* makes the consumer, which is told whom to call at rebalances; it joins the group when the loop runs.
     """
 
     def __init__(
@@ -140,8 +140,9 @@ class Loop:
         Raises:
             PackhorseError: The process must stop: a handler asked for it, or there is no safe way on.
         """
-        self._lanes.start()
+        self._consumer.join()
         try:
+            self._lanes.start()
             while not stop.is_set() and self._desk.stop is None:
                 self._turn()
         finally:
@@ -269,12 +270,18 @@ class Loop:
         self._take_commits([CommitReport(*place, positions[place][0], "failed", text) for place in missing])
 
     def _leave(self) -> None:
+        """Finish, commit and leave; whatever goes wrong before, the group is left and the client closed."""
         self._leaving = True
         self._board.vitals.leave()
-        places = list(self._desk.states)
-        self._end_what_runs(places, self._times.drain)
-        self._commit_last(self._desk.positions(places))
-        self._desk.remove(places)
+        try:
+            places = list(self._desk.states)
+            self._end_what_runs(places, self._times.drain)
+            self._commit_last(self._desk.positions(places))
+            self._desk.remove(places)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         if not self._consumer.close(LEAVE_WAIT):
             self._log.warning(
                 "the group was not left in time; its partitions wait for the end of the session",
