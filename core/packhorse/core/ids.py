@@ -1,8 +1,9 @@
 """Message ids: UUIDv7 (RFC 9562), ids derived from what was consumed, and ids for records that bring none."""
 
 import hashlib
+from binascii import unhexlify
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -59,3 +60,32 @@ def foreign_id(topic_id: UUID, partition: int, offset: int) -> UUID:
     """
     digest = hashlib.sha256(b"foreign\0" + topic_id.bytes + f"{partition}:{offset}".encode()).digest()
     return UUID(int=int.from_bytes(digest[:16]) & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62)
+
+
+def id_of(text: bytes | None) -> UUID | None:
+    """
+    Return the id that *text* writes as 32 hexadecimal digits, with four dashes or none; None when it writes none.
+
+    It does what `UUID(text)` does for these forms in less than half of the time.
+
+    >>> id_of(b"019b76da-a800-7000-8000-000000000000")
+    UUID('019b76da-a800-7000-8000-000000000000')
+    >>> id_of(b"019b76da-a800-7000-8000"), id_of(b"+19b76daa8007000800000000000000_"), id_of(None)
+    (None, None, None)
+    """
+    if text is None or len(text) not in _LENGTHS:
+        return None
+    try:
+        octets = unhexlify(text.replace(b"-", b""))
+    except ValueError:
+        return None
+    if len(octets) != 16:
+        return None
+    made = _new(UUID)
+    _set(made, "int", int.from_bytes(octets))
+    _set(made, "is_safe", SafeUUID.unknown)
+    return made
+
+
+_LENGTHS = frozenset({32, 36})
+_new, _set = object.__new__, object.__setattr__

@@ -1,14 +1,16 @@
 """A record as Kafka hands it over, and what its headers say; whatever they hold, reading them never fails."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
-from packhorse.core.ids import foreign_id
+from packhorse.core.ids import foreign_id, id_of
 from packhorse.core.message import MAX_TEXT
 from packhorse.core.telemetry import TraceContext
 
@@ -48,6 +50,10 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: HeaderList
+
+
+made_record: Callable[[tuple[Any, ...]], Record] = partial(tuple.__new__, Record)
+"""What `Record(…)` does, of one tuple and without a call in Python: of each record that is read one is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,23 +122,41 @@ class Delivery(NamedTuple):
         return self.attempt == 0 and self.headers.get("reason") == WAKE.encode()
 
 
+_delivery: Callable[[tuple[Any, ...]], Delivery] = partial(tuple.__new__, Delivery)
+"""What `Delivery(…)` does, without a call in Python."""
+
+
 def delivery_of(record: Record, stream: Stream) -> Delivery:
     """Return what *record*, read from *stream*, says about itself."""
     headers = dict(record.headers)
-    message_id = _uuid(headers.get("id"))
-    if stream.topic == stream.source:
-        if message_id is None:
-            message_id = foreign_id(stream.topic_id, record.partition, record.offset)
-        kind = headers.get("type")
-        kind_text = None if kind is None else text_of(kind)
-        return Delivery(record, message_id, kind_text, headers, stream.topic_id, None, None)
+    kind = text_of(headers.get("type"))
+    return (
+        copy_delivery(record, headers, kind, stream)
+        if stream.carries
+        else first_delivery(record, headers, kind, stream)
+    )
+
+
+def first_delivery(
+    record: Record, headers: dict[str, bytes | None], kind: str | None, stream: Stream
+) -> Delivery:
+    """Return the delivery of *record*, whose headers and type are known, where it first stands."""
+    message_id = id_of(headers.get("id"))
+    if message_id is None:
+        message_id = foreign_id(stream.topic_id, record.partition, record.offset)
+    return _delivery((record, message_id, kind, headers, stream.topic_id, None, None))
+
+
+def copy_delivery(
+    record: Record, headers: dict[str, bytes | None], kind: str | None, stream: Stream
+) -> Delivery:
+    """Return the delivery of *record*, whose headers and type are known, as a copy in a topic of the group's."""
+    message_id = id_of(headers.get("id"))
     copied, attempt = _origin_of(headers, stream), _number(headers.get("attempt"))
     if message_id is None or headers.get("reason") == ID_REUSED:
         origin = copied or Origin(stream.topic, stream.topic_id, record.partition, record.offset)
         message_id = foreign_id(origin.topic_id, origin.partition, origin.offset)
-    return Delivery(
-        record, message_id, text_of(headers.get("type")), headers, stream.topic_id, copied, attempt
-    )
+    return Delivery(record, message_id, kind, headers, stream.topic_id, copied, attempt)
 
 
 def key_hash(key: bytes) -> str:
@@ -214,20 +238,11 @@ def original_headers(delivery: Delivery) -> HeaderList:
 
 
 def _origin_of(headers: dict[str, bytes | None], stream: Stream) -> Origin | None:
-    topic_id = _uuid(headers.get("source-topic-id"))
+    topic_id = id_of(headers.get("source-topic-id"))
     partition, offset = _number(headers.get("source-partition")), _number(headers.get("source-offset"))
     if topic_id is None or partition is None or offset is None:
         return None
     return Origin(stream.source, topic_id, partition, offset)
-
-
-def _uuid(value: bytes | None) -> UUID | None:
-    if value is None or len(value) not in {32, 36}:
-        return None
-    try:
-        return UUID(value.decode("ascii"))
-    except ValueError:
-        return None
 
 
 def _number(value: bytes | None) -> int | None:

@@ -1,6 +1,7 @@
 """What every message written in a block has in common: correlation, causation, actor and tenant."""
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
@@ -24,25 +25,30 @@ class MessageContext:
     tenant: str | None = None
 
 
-class LazyContext:
+class LazyContext(ABC):
     """
-    Give the messages written in the block what *make* returns, which is called only when one is written.
+    Give the messages written between `enter` and `leave` what `make` returns, which is called only when one is written.
 
     It takes the place of the block around it, and holds as `message_context` does. For whoever enters one for each message
-    that it handles: most write nothing.
+    that it handles: most write nothing. It refers to nothing that refers to it, so that no collector is needed.
     """
 
-    __slots__ = ("_made", "_make", "_token")
+    __slots__ = ("_made", "_token")
 
-    def __init__(self, make: Callable[[], MessageContext]) -> None:
-        self._make = make
+    def __init__(self) -> None:
         self._made: MessageContext | None = None
         self._token: Token[MessageContext | LazyContext] | None = None
 
-    def __enter__(self) -> None:
+    @abstractmethod
+    def make(self) -> MessageContext:
+        """Return the context."""
+
+    def enter(self) -> None:
+        """Begin, in this thread or task."""
         self._token = _current.set(self)
 
-    def __exit__(self, *exc: object) -> None:
+    def leave(self) -> None:
+        """End, in the same thread or task."""
         assert self._token is not None
         _current.reset(self._token)
 
@@ -50,7 +56,7 @@ class LazyContext:
     def made(self) -> MessageContext:
         """Return the context."""
         if self._made is None:
-            self._made = self._make()
+            self._made = self.make()
         return self._made
 
 

@@ -38,7 +38,7 @@ class BodyReader:
     """Read Avro bodies of one writer's schema as the reader's values."""
 
     def __init__(self, writer: Schema, make: Convert | None) -> None:
-        self._wire = WireReader(writer)
+        self._wire = WireReader(writer).read
         self._make = make
 
     def read(self, body: bytes) -> Any:
@@ -50,7 +50,7 @@ class BodyReader:
         """
         buffer = BytesIO(body)
         try:
-            wire = self._wire.read(buffer)
+            wire = self._wire(buffer)
         except UNREADABLE as error:
             raise Undecodable(
                 f"body of {len(body)} bytes is no Avro of its schema: {type(error).__name__} at byte {buffer.tell()}"

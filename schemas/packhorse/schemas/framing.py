@@ -1,11 +1,13 @@
 """The Confluent wire format: one zero byte, the schema id as four bytes big-endian, then Avro without a header."""
 
+from struct import Struct
 from typing import Final
 
 from packhorse.core.errors import InvalidMessage, Undecodable
 
 MAGIC: Final = 0
 PREFIX_BYTES: Final = 5
+_prefix: Final = Struct(">BI").unpack_from
 MAX_SCHEMA_ID: Final = 2**31 - 1
 """Registries count in signed 32 bits."""
 
@@ -36,11 +38,11 @@ def split(payload: bytes) -> tuple[int, bytes]:
         raise Undecodable(
             f"payload of {len(payload)} bytes; at least {PREFIX_BYTES} are needed for the schema id"
         )
-    if payload[0] != MAGIC:
+    magic, schema_id = _prefix(payload)
+    if magic != MAGIC:
         raise Undecodable(
-            f"payload begins with byte 0x{payload[0]:02x}; the Confluent wire format begins with 0x00"
+            f"payload begins with byte 0x{magic:02x}; the Confluent wire format begins with 0x00"
         )
-    schema_id = int.from_bytes(payload[1:PREFIX_BYTES])
     if schema_id > MAX_SCHEMA_ID:
         raise Undecodable(f"payload names schema id {schema_id}; ids go up to {MAX_SCHEMA_ID}")
     return schema_id, payload[PREFIX_BYTES:]

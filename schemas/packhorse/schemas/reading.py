@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from packhorse.schemas.building import Build
 from packhorse.schemas.mismatch import Unreadable
 from packhorse.schemas.scalars import Convert
 
@@ -14,8 +15,9 @@ class RecordReader:
     Its fields are set after it is made, since a record may hold itself.
     """
 
-    def __init__(self, build: Callable[..., Any]) -> None:
+    def __init__(self, build: Build) -> None:
         self._build = build
+        self._is_as_written = True
         self._dropped: list[str] = []
         self._read: list[tuple[str, Convert]] = []
         self._renamed: list[tuple[str, str]] = []
@@ -30,8 +32,11 @@ class RecordReader:
         defaults: list[tuple[str, Callable[[], Any]]],
     ) -> None:
         self._dropped, self._read, self._renamed, self._defaults = dropped, read, renamed, defaults
+        self._is_as_written = not (dropped or read or renamed or defaults)
 
     def make(self, wire: dict[str, Any]) -> Any:
+        if self._is_as_written:
+            return self._build(wire)
         for name in self._dropped:
             del wire[name]
         for name, make in self._read:
@@ -44,7 +49,7 @@ class RecordReader:
             wire.update(moved)
         for name, default in self._defaults:
             wire[name] = default()
-        return self._build(**wire)
+        return self._build(wire)
 
 
 def _inside(step: str, text: str) -> str:

@@ -11,6 +11,7 @@ from enum import Enum as PythonEnum
 from typing import Any, Final
 
 from packhorse.schemas.binding import Classes
+from packhorse.schemas.building import builder_of
 from packhorse.schemas.defaults import default_of
 from packhorse.schemas.names import attribute
 from packhorse.schemas.reading import (
@@ -203,7 +204,7 @@ class Resolver:
     def _record(self, written: Record, wanted: Record, path: str) -> Convert:
         pair = (written.name, wanted.name)
         if pair not in self._records:
-            build = self._classes[wanted.name] if self._classes is not None else dict
+            build = builder_of(self._classes[wanted.name]) if self._classes is not None else dict
             self._records[pair] = RecordReader(build)
             self._set_fields(self._records[pair], written, wanted, path)
         return self._records[pair].make

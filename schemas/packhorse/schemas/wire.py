@@ -22,6 +22,7 @@ UNREADABLE: Final = (
 )
 """What a read raises for bytes that are no Avro of the schema."""
 _MOST_VARINT_BYTES = 10
+_reader: Final = fastavro.schemaless_reader
 _read_data: Final[Callable[..., Any]] = _read_py.read_data
 
 
@@ -41,15 +42,18 @@ class WireReader:
             _number_symbols(self._named)
         self._pairs = schema.has_named_branches()
         self._recursive = schema.is_recursive()
+        self._is_simple = not (self._pairs or self._recursive)
 
     def read(self, buffer: BytesIO) -> Any:
         """Return the value that *buffer* begins with; raise one of UNREADABLE when there is none."""
+        if self._is_simple:
+            return _reader(buffer, self._wire, None)
         if self._recursive:
             # The compiled reader follows any nesting until the process dies of its stack; this one stops in time.
             named = {"writer": self._named, "reader": {}}
             options = {"return_named_type": self._pairs}
             return _read_data(_Decoder(buffer), self._wire, named, None, options)
-        return fastavro.schemaless_reader(buffer, self._wire, None, return_named_type=self._pairs)
+        return _reader(buffer, self._wire, None, return_named_type=self._pairs)
 
 
 class _Decoder(BinaryDecoder):

@@ -18,7 +18,7 @@ from confluent_kafka import (
 from packhorse.core.kafka_properties import Property
 from packhorse.core.logs import Log
 from packhorse.processor.kafka.errors import FORBIDDEN, MISSING, MOVED_ON, OUT_OF_RANGE, made, told
-from packhorse.processor.record import HeaderList, Record
+from packhorse.processor.record import HeaderList, Record, made_record
 
 T = TypeVar("T")
 _headers = methodcaller("headers")
@@ -111,13 +111,7 @@ class GroupConsumer:
         """Wait up to *wait* seconds for a record and return it with what else is there; runs the rebalance callbacks."""
         first = self._consumer.poll(wait)
         found: list[Message] = [] if first is None else [first, *self._consumer.consume(most, 0)]
-        records: dict[tuple[str, int], list[Record]] = {}
-        for message in found:
-            if (error := message.error()) is not None:
-                self._troubles.append(_trouble(error, message.topic(), message.partition()))
-                continue
-            record = self._record(message)
-            records.setdefault((record.topic, record.partition), []).append(record)
+        records = self._records(found)
         troubles, self._troubles = self._troubles, []
         commits, self._commits = self._commits, []
         return Polled(records, troubles, commits)
@@ -192,30 +186,47 @@ class GroupConsumer:
 
         return _within(wait, leave) is not None
 
-    def _record(self, message: Message) -> Record:
-        return Record(
-            message.topic() or "",
-            message.partition() or 0,
-            message.offset() or 0,
-            message.leader_epoch(),
-            message.timestamp()[1],
-            _bytes(message.key()),
-            _bytes(message.value()),
-            self._headers(message),
-        )
-
-    def _headers(self, message: Message) -> HeaderList:
-        """Return the headers; none when the client can't hand them out, because a name among them is no UTF-8."""
-        try:
-            return tuple(_headers(message) or ())
-        except (SystemError, UnicodeDecodeError):
-            self._log.error(
-                "a record's headers can't be read, since a name is no UTF-8; they are taken as absent",
-                topic=message.topic(),
-                partition=message.partition(),
-                offset=message.offset(),
+    def _records(self, messages: Sequence[Message]) -> dict[tuple[str, int], list[Record]]:
+        """Return the records among *messages* by partition; what is an error is a trouble."""
+        records: dict[tuple[str, int], list[Record]] = {}
+        for message in messages:
+            if (error := message.error()) is not None:
+                self._troubles.append(_trouble(error, message.topic(), message.partition()))
+                continue
+            topic, partition, key, value = (
+                message.topic(),
+                message.partition(),
+                message.key(),
+                message.value(),
             )
-            return ()
+            try:
+                headers = _headers(message)
+            except (SystemError, UnicodeDecodeError):
+                headers = self._unreadable(message)
+            record = made_record(
+                (
+                    topic or "",
+                    partition or 0,
+                    message.offset() or 0,
+                    message.leader_epoch(),
+                    message.timestamp()[1],
+                    key if key is None or type(key) is bytes else _bytes(key),
+                    value if value is None or type(value) is bytes else _bytes(value),
+                    tuple(headers) if headers else (),
+                )
+            )
+            records.setdefault((record.topic, record.partition), []).append(record)
+        return records
+
+    def _unreadable(self, message: Message) -> HeaderList:
+        """Take headers as absent that the client can't hand out, because a name among them is no UTF-8."""
+        self._log.error(
+            "a record's headers can't be read, since a name is no UTF-8; they are taken as absent",
+            topic=message.topic(),
+            partition=message.partition(),
+            offset=message.offset(),
+        )
+        return ()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         # Nothing is fetched yet: each partition is attached at its own offset once its watermark is known.

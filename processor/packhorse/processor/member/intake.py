@@ -1,11 +1,12 @@
 """From a record to what the queue holds: who it is, what binds it, and with what it may share a chunk."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
 
 from packhorse.processor.app import Handler, Processor
 from packhorse.processor.member.queue import PLAIN, Kind, Waiting, bytes_of
-from packhorse.processor.record import Record, Stream, delivery_of, key_hash
+from packhorse.processor.record import Record, Stream, copy_delivery, first_delivery, key_hash, text_of
 
 MOST_HASHES, LONGEST = 50_000, 200
 """Hashes of keys that are remembered, and the longest key of those: a hash takes a microsecond, a look a tenth of that."""
@@ -14,11 +15,16 @@ MOST_TYPES = 1_000
 
 
 class _Bound(NamedTuple):
-    """What a record's type decides of it: with what it shares a chunk, its gate, whether its key binds it."""
+    """What a record's type decides of it: its text, with what it shares a chunk, its gate, whether its key binds it."""
 
+    type: str | None
     kind: Kind
     gate: str | None
     ordered: bool
+
+
+_waiting: Callable[[tuple[Any, ...]], Waiting] = partial(tuple.__new__, Waiting)
+"""What `Waiting(…)` does, without a call in Python."""
 
 
 class Intake:
@@ -32,26 +38,28 @@ class Intake:
     def __call__(self, records: Iterable[Record], stream: Stream) -> list[Waiting]:
         """Return *records*, read from *stream*, as the queue holds them."""
         found, bounds, hashes, carries = [], self._bounds, self._hashes, stream.carries
+        make = copy_delivery if carries else first_delivery
         for record in records:
-            delivery = delivery_of(record, stream)
-            key, kind = record.key, (delivery.headers.get("type"), record.value is None)
+            headers, key, value = dict(record.headers), record.key, record.value
+            kind = headers.get("type"), value is None
             bound = bounds.get(kind)
             if bound is None:
-                bound = self._bind(delivery.type, kind)
+                bound = self._bind(text_of(kind[0]), kind)
+            delivery = make(record, headers, bound.type, stream)
             hashed = None
             # A wake-up is about a parked key, whatever order messages without a type have, or its handler takes by now.
             if key is not None and (bound.ordered or (carries and delivery.wakes)):
                 hashed = hashes.get(key)
                 if hashed is None:
                     hashed = self._hash(key)
-            found.append(Waiting(delivery, hashed, bound.kind, bound.gate, bytes_of(record)))
+            found.append(_waiting((delivery, hashed, bound.kind, bound.gate, bytes_of(record))))
         return found
 
     def _bind(self, type_name: str | None, kind: tuple[bytes | None, bool]) -> _Bound:
         handler = self._app.handler_of(type_name, tombstone=kind[1])
         ordering = self._app.ordering if handler is None else handler.ordering
         gate = None if handler is None else handler.name
-        made = _Bound(PLAIN if handler is None else _kind_of(handler), gate, ordering == "key")
+        made = _Bound(type_name, PLAIN if handler is None else _kind_of(handler), gate, ordering == "key")
         if len(self._bounds) < MOST_TYPES:
             self._bounds[kind] = made
         return made

@@ -75,7 +75,9 @@ def _once(members: list[Member], how: Attempt) -> Generator[Request, Any, Result
         how.careful = True
         return _AGAIN
     finished = members[:count]
-    results = [_result_of(member, how) for member in finished]
+    results = [member.result or done(member) for member in finished]
+    if how.again:
+        results = [_counted(result, how) for result in results]
     if not (yield Write(results, how.claim)):
         yield RollBack()
         return None
@@ -181,7 +183,5 @@ def _broken(members: list[Member], at: int, ran: Ran) -> Generator[Request, Any,
     return at + 1
 
 
-def _result_of(member: Member, how: Attempt) -> Result:
-    result = member.result or done(member)
-    again = member.delivery.record.offset in how.again
-    return result._replace(again=True) if again else result
+def _counted(result: Result, how: Attempt) -> Result:
+    return result._replace(again=True) if result.delivery.record.offset in how.again else result

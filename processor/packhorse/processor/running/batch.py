@@ -115,12 +115,15 @@ class Chunk:
         )
 
 
+_DONE = Outcome.DONE
+
+
 def tallies(members: list[Member], results: list[Result]) -> dict[str, Seen]:
     """Return, by handler, how the first attempts among *results* ended; one that was put off has not failed."""
-    if all(r.outcome is Outcome.DONE and r.row is None for r in results):
-        counts = Counter(id(m.handler) for m in members[: len(results)])
-        by = {id(m.handler): m.handler for m in members}
-        return {h.name: Seen(n) for at, n in counts.items() if (h := by[at]) is not None}
+    if all(r.outcome is _DONE and r.row is None for r in results):
+        by = {id(m.handler): m.handler for m in members[: len(results)]}
+        counts = Counter([id(m.handler) for m in members[: len(results)]] if len(by) > 1 else ())
+        return {h.name: Seen(counts[at] or len(results)) for at, h in by.items() if h is not None}
     found: dict[int, tuple[Handler, list[bool]]] = {}
     for member, result in zip(members, results, strict=False):
         handler = member.handler
@@ -217,7 +220,8 @@ def _deal_with(chunk: Chunk) -> Batch:
 
 def _drop_known_others(found: Sorted) -> Generator[Request, Any, None]:
     """Take out messages under an id of their own, since theirs was used before, that were dealt with before."""
-    others = [member for member in found.members if _is_other(member)]
+    decided = [member for member in found.members if member.result is not None]
+    others = [member for member in decided if _is_other(member)]
     if not others:
         return
     known: Known = yield LookUp([member.delivery.id for member in others], [])

@@ -27,6 +27,7 @@ LOOK_AGAIN = 1.0
 Seconds after which a key that another drains is looked at again. Its lease runs for longer, but the drain ends before it as a
 rule, and a new head of the key may stand behind the one that waits here.
 """
+_DONE = Outcome.DONE
 _COPIED = frozenset({Outcome.RETRY, Outcome.QUARANTINE})
 
 
@@ -42,7 +43,8 @@ def finish(
     members = found.members[: len(results)]
     yield from _count(found)
     chunk.settled |= {delivery.record.offset for delivery in old}
-    owed = [*found.uncopied, *(r.delivery for r in results if r.outcome in _COPIED)]
+    odd = [r for r in results if r.outcome is not _DONE]
+    owed = [*found.uncopied, *(r.delivery for r in odd if r.outcome in _COPIED)]
     unsent = {delivery.record.offset for delivery in (*owed, *found.circling)}
     heads = dict(found.heads) | _finished(members, results)
     dealt = {d.record.offset for d in found.duplicates} | {r.delivery.record.offset for r in results}
@@ -76,8 +78,9 @@ def _count(found: Sorted) -> Generator[Request, Any, None]:
 def _finished(members: list[Member], results: list[Result]) -> dict[int, str]:
     """Return the keys, by offset, whose head this chunk has finished."""
     heads: dict[int, str] = {}
-    for member, result in zip(members, results, strict=True):
-        if not member.head or member.key is None:
+    each = zip(members, results, strict=True)
+    for member, result in [(member, result) for member, result in each if member.head]:
+        if member.key is None:
             continue
         passes = result.outcome is Outcome.QUARANTINE and not parks_after(member)
         if passes or result.outcome in {Outcome.DONE, Outcome.SKIPPED}:

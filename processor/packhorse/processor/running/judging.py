@@ -1,5 +1,9 @@
 """What becomes of a member after a run or instead of one: done, tried again, behind its head, or stopped."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from packhorse.core.errors import MessageFault
 from packhorse.core.text import inert
 from packhorse.processor.outcomes import Outcome, Reason
@@ -67,11 +71,15 @@ def done(member: Member) -> Result:
     delivery, row = member.delivery, member.row
     if row is not None:
         return Result(delivery, Outcome.DONE, member.attempt, row=row, key=member.key)
-    # In the order of the fields: most results are made here, and names cost a third of it.
     digest = digest_of(delivery.record.value)
-    return Result(
-        delivery, Outcome.DONE, 1, None, None, None, 0.0, None, False, member.key, False, None, 0.0, digest
+    return _result(
+        (delivery, _DONE, 1, None, None, None, 0.0, None, False, member.key, False, None, 0.0, digest)
     )
+
+
+_DONE = Outcome.DONE
+_result: Callable[[tuple[Any, ...]], Result] = partial(tuple.__new__, Result)
+"""What `Result(…)` does, of its fields in their order and without a call in Python: most results are made so."""
 
 
 def after_run(member: Member, ran: Ran, *, jitter: float) -> Result:

@@ -165,19 +165,19 @@ def _batch_span(members: Sequence[Member], plant: Plant) -> AbstractContextManag
     )
 
 
-class around:  # noqa: N801 it stands in a `with`, as functions of contextlib do
+class around(LazyContext):  # noqa: N801 it stands in a `with`, as functions of contextlib do
     """
     Run the block as the handling of *member*: in a span below its writer's, with its context for what is emitted, and seen
     by whoever watches.
     """
 
-    __slots__ = ("_context", "_lazy", "_member", "_number", "_plant", "_within")
+    __slots__ = ("_context", "_member", "_number", "_plant", "_within")
 
     def __init__(self, member: Member, context: Metadata, plant: Plant) -> None:
+        super().__init__()
         self._member = member
         self._context = context
         self._plant = plant
-        self._lazy = LazyContext(self._made)
 
     def __enter__(self) -> None:
         member, plant = self._member, self._plant
@@ -186,7 +186,7 @@ class around:  # noqa: N801 it stands in a `with`, as functions of contextlib do
         self._number = plant.board.hands.take(
             record.topic, record.partition, record.offset, member.delivery.type, task
         )
-        self._lazy.__enter__()
+        self.enter()
         self._within = None
         if plant.telemetry is not NO_TELEMETRY:
             self._within = _span(member, self._context, plant)
@@ -197,10 +197,11 @@ class around:  # noqa: N801 it stands in a `with`, as functions of contextlib do
     ) -> None:
         if self._within is not None:
             self._within.__exit__(kind, error, trace)
-        self._lazy.__exit__()
+        self.leave()
         self._plant.board.hands.drop(self._number)
 
-    def _made(self) -> MessageContext:
+    def make(self) -> MessageContext:
+        """Return what follow-ups of the message take over."""
         context, own = self._context, str(self._context.id)
         return MessageContext(
             correlation_id=context.correlation_id or own,

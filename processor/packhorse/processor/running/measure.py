@@ -10,6 +10,8 @@ from packhorse.processor.metadata import MessageLog
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.running.work import Result, Work
 
+_DONE = Outcome.DONE
+
 
 class Measure:
     """Record the metrics of batches, and log what failed; safe to share between threads as far as the telemetry is."""
@@ -25,13 +27,17 @@ class Measure:
         began = self._clock.monotonic()
 
         def report(results: list[Result], duplicates: int) -> None:
-            self._record(work, results, duplicates, took=self._clock.monotonic() - began)
-            for result in results:
+            odd = [result for result in results if result.outcome is not _DONE]
+            self._record(work, results, odd, duplicates, took=self._clock.monotonic() - began)
+            for result in odd:
                 self._tell(result)
 
         return report
 
-    def _record(self, work: Work, results: list[Result], duplicates: int, *, took: float) -> None:
+    def _record(
+        self, work: Work, results: list[Result], odd: list[Result], duplicates: int, *, took: float
+    ) -> None:
+        """Record a chunk, of whose *results* most are done and the rest is *odd*."""
         record = self._telemetry.record
         where = {"topic": work.stream.source, "group": self._group}
         if results:
@@ -39,17 +45,18 @@ class Measure:
             record(Metric.PROCESSOR_DURATION, took, where)
             age = self._clock.now().timestamp() - results[0].delivery.record.timestamp_ms / 1000
             record(Metric.PROCESSOR_AGE, max(age, 0.0), where)
-        for outcome, count in Counter(result.outcome for result in results).items():
+        if well := len(results) - len(odd):
+            done = {**where, "outcome": _DONE.value}
+            record(Metric.PROCESSOR_DELIVERIES, well, done)
+            record(Metric.PROCESSOR_ATTEMPTS, well, done)
+        for outcome, count in Counter(result.outcome for result in odd).items():
             record(Metric.PROCESSOR_DELIVERIES, count, {**where, "outcome": outcome.value})
         if duplicates:
             record(Metric.PROCESSOR_DELIVERIES, duplicates, {**where, "outcome": "duplicate"})
-        failed = Counter(result.failed_as for result in results if result.failed_as)
-        ended_well = sum(1 for result in results if result.outcome is Outcome.DONE)
-        if ended_well:
-            record(Metric.PROCESSOR_ATTEMPTS, ended_well, {**where, "outcome": Outcome.DONE.value})
+        failed = Counter(result.failed_as for result in odd if result.failed_as)
         for reason, count in failed.items():
             record(Metric.PROCESSOR_ATTEMPTS, count, {**where, "outcome": "failed", "reason": reason})
-        stopped = Counter(r.reason for r in results if r.outcome is Outcome.QUARANTINE)
+        stopped = Counter(r.reason for r in odd if r.outcome is Outcome.QUARANTINE)
         for why, count in stopped.items():
             record(Metric.PROCESSOR_QUARANTINED, count, {**where, "reason": why or ""})
 

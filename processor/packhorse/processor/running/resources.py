@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from packhorse.processor.outcomes import TransactionRefused
+from packhorse.processor.storing.guarding.lease import Lease
+from packhorse.processor.storing.pipelining.lent import AsyncPipeline, Pipeline
 from packhorse.producer import Outbox, Outgoing, Tombstone
 
 if TYPE_CHECKING:
     from packhorse.processor.storing.guarding.postgres import AsyncGuardedConnection, GuardedConnection
-    from packhorse.processor.storing.pipelining.lent import AsyncPipeline, Pipeline
     from packhorse.processor.storing.sqlalchemy import AsyncSession, AsyncSessions, Session, Sessions
 
 
@@ -24,6 +25,7 @@ class _Lending:
 
     def __init__(self, lane: GuardedConnection | AsyncGuardedConnection, member: object) -> None:
         self.is_over = False
+        self._queueing: Lease | None = None
         self._pipe = lane.pipe
         self._pipe.begin(member)
 
@@ -31,6 +33,17 @@ class _Lending:
     def is_exposed(self) -> bool:
         """Return whether queued statements of the handler were sent, so that a failure must roll them back."""
         return self._pipe.is_exposed
+
+    def _lease_of_queue(self) -> Lease:
+        """Return what ends the use of the queue with the handler; a lent connection costs as much as queueing a statement."""
+        self._check()
+        self._queueing = Lease()
+        return self._queueing
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self._queueing is not None:
+            self._queueing.is_over = True
 
     def _check(self) -> None:
         if self.is_over:
@@ -86,9 +99,7 @@ class Lent(_Lending):
     def pipeline(self) -> Pipeline:
         """Return the queue of statements whose result is not read."""
         if self._pipeline is None:
-            from packhorse.processor.storing.pipelining.lent import Pipeline
-
-            self._pipeline = Pipeline(self.connection)
+            self._pipeline = Pipeline(self._lane, self._lease_of_queue())
         return self._pipeline
 
     def emit(self, drafts: list[Outgoing | Tombstone]) -> None:
@@ -124,7 +135,7 @@ class Lent(_Lending):
 
         The query of one that still uses the connection is cancelled; when that does not help, the connection is closed.
         """
-        self.is_over = True
+        self._end()
         if self._connection is not None:
             self._connection.take_back()
         if self._lane.lock.locked() or self._lane.is_stuck:
@@ -173,9 +184,7 @@ class AsyncLent(_Lending):
     def pipeline(self) -> AsyncPipeline:
         """Return the queue of statements whose result is not read."""
         if self._pipeline is None:
-            from packhorse.processor.storing.pipelining.lent import AsyncPipeline
-
-            self._pipeline = AsyncPipeline(self.connection)
+            self._pipeline = AsyncPipeline(self._lane, self._lease_of_queue())
         return self._pipeline
 
     async def emit(self, drafts: list[Outgoing | Tombstone]) -> None:
@@ -198,7 +207,7 @@ class AsyncLent(_Lending):
 
     async def drop(self) -> None:
         """Take everything back."""
-        self.is_over = True
+        self._end()
         if self._connection is not None:
             self._connection.take_back()
         if self._lane.lock.locked() or self._lane.is_stuck:

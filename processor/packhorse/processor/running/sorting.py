@@ -64,9 +64,16 @@ def sort(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: 
     What is parked is not run: it goes behind the head. A copy runs only if its attempt is the recorded one, also where copies
     of other attempts come before it; a record whose attempt is recorded, and waits as a copy, is never run itself.
     """
-    found = Sorted()
-    seen: dict[tuple[UUID, int | None], Delivery] = {}
     carries = work.stream.carries
+    if not (carries or known.rows) and len({one.id.int for one, _ in deliveries}) == len(deliveries):
+        return Sorted(members=_all_new(deliveries, known))
+    return _sorted(deliveries, known, work)
+
+
+def _sorted(deliveries: Sequence[tuple[Delivery, str | None]], known: Known, work: Work) -> Sorted:
+    """Sort where something is known, or an id comes twice."""
+    found, carries = Sorted(), work.stream.carries
+    seen: dict[tuple[UUID, int | None], Delivery] = {}
     for at, (delivery, key) in enumerate(deliveries):
         row = known.rows.get(delivery.id)
         if carries and delivery.wakes:
@@ -129,10 +136,17 @@ def _new(found: Sorted, delivery: Delivery, key: str | None, known: Known, *, ca
     if carries:
         found.duplicates.append(delivery)
         return
-    member = Member(delivery=delivery, key=key)
-    if key is not None and key in known.parked:
-        member.result = parked(member)
-    found.members.append(member)
+    found.members += _all_new([(delivery, key)], known)
+
+
+def _all_new(deliveries: Sequence[tuple[Delivery, str | None]], known: Known) -> list[Member]:
+    """Return the members for first deliveries, each with the hash of its key: where that is parked, they go behind its head."""
+    members = [Member(delivery, key) for delivery, key in deliveries]
+    if known.parked:
+        for member in members:
+            if member.key is not None and member.key in known.parked:
+                member.result = parked(member)
+    return members
 
 
 def _settled(

@@ -150,19 +150,19 @@ RETURNED = Ran()
 RETURNED_UNTOUCHED = Ran(touched=False)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Member:
     """
     One delivery of a batch that is not a duplicate.
 
     Attributes:
         delivery: The delivery.
+        key: Hash of its key; None where order does not bind it.
+        head: Its key is parked, with it as the head.
         row: What the inbox knew of it.
         handler: What runs for it; None when nothing does.
         message: What it decoded to; None for a tombstone.
         result: How it ended, once that is decided; such a member is not run again.
-        key: Hash of its key; None where order does not bind it.
-        head: Its key is parked, with it as the head.
     """
 
     delivery: Delivery

@@ -66,11 +66,13 @@ class WritingSteps(Tables):
             answer = yield statement
             if answer.touched != len(new):
                 return False
+            if plain and not old:
+                return True
         if old:
             answer = yield Statement(self.queries.update_results, {**who, **old_rows(old)})
             if answer.touched != len(old):
                 return False
-        if all(r.outcome in _FINISHED for r in results) and not old:
+        if not old and all(r.outcome in _FINISHED for r in results):
             return True
         yield from self._failures(stream, [r for r in results if r.failed_as is not None])
         yield from self._messages(stream, results, None if stream.carries else topic_age)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from packhorse.processor.storing.guarding.lease import Lease
     from packhorse.processor.storing.guarding.postgres import AsyncGuardedConnection, GuardedConnection
     from packhorse.processor.storing.pipelining.postgres import Parameters
 
@@ -18,10 +19,11 @@ class Pipeline:
     the statement had been the last of its handler.
     """
 
-    __slots__ = ("_connection", "_own")
+    __slots__ = ("_connection", "_lease", "_own")
 
-    def __init__(self, connection: GuardedConnection) -> None:
+    def __init__(self, connection: GuardedConnection, lease: Lease) -> None:
         self._connection = connection
+        self._lease = lease
         self._own = connection.pipe.own
 
     def execute(self, query: Any, params: Parameters = None) -> None:
@@ -32,8 +34,8 @@ class Pipeline:
             TransactionRefused: It would end the transaction, or the handler has returned.
             psycopg.Error: *params* can't be converted.
         """
+        self._lease.check()
         connection = self._connection
-        connection.check_lent()
         pipe = connection.pipe
         if pipe.add(self._own, query, params):
             with connection.lock:
@@ -43,16 +45,17 @@ class Pipeline:
 class AsyncPipeline:
     """Queue statements whose result is not read, as `Pipeline`."""
 
-    __slots__ = ("_connection", "_own")
+    __slots__ = ("_connection", "_lease", "_own")
 
-    def __init__(self, connection: AsyncGuardedConnection) -> None:
+    def __init__(self, connection: AsyncGuardedConnection, lease: Lease) -> None:
         self._connection = connection
+        self._lease = lease
         self._own = connection.pipe.own
 
     async def execute(self, query: Any, params: Parameters = None) -> None:
         """Queue *query*, as `Pipeline.execute`."""
+        self._lease.check()
         connection = self._connection
-        connection.check_lent()
         pipe = connection.pipe
         if pipe.add(self._own, query, params):
             async with connection.lock:

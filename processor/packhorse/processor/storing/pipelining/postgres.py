@@ -179,6 +179,11 @@ class Pipe:
         if many:
             pgconn.send_flush_request()
         unsent = pgconn.flush()
+        if not (many or unsent):
+            # Waiting would let go of the interpreter's lock, which other lanes hold for milliseconds.
+            pgconn.consume_input()
+            self._receive()
+            return
         while True:
             ready = yield (Wait.RW if unsent or not many else Wait.R)
             if ready & Ready.R:
