@@ -298,5 +298,5 @@ def driven(steps: Generator[Request, Any, T], answers: Callable[[Request], objec
         return result
 
 
-def followers(of: Processor) -> Followers:
-    return Followers(app=of, jitter=lambda: 0.0, skip_unknown=False, running=[])
+def followers(of: Processor, **more: Any) -> Followers:
+    return Followers(app=of, jitter=lambda: 0.0, skip_unknown=False, running=[], **more)

@@ -24,10 +24,11 @@ from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable, Undecodable
 from packhorse.local.settings import Endpoints
+from packhorse.processor import Processor
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.draining import MOST_CONFLICTS, Drain, Drained, Ending, drain, release
 from packhorse.processor.record import Delivery, key_hash
-from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.endings import Contention, Probed
 from packhorse.processor.running.requests import (
     Begin,
     CommitTransaction,
@@ -39,6 +40,8 @@ from packhorse.processor.running.requests import (
     SendKept,
     Write,
 )
+from packhorse.processor.running.tallying import MOST_FAILED, tallies_of_followers
+from packhorse.processor.running.verdict import Attempt
 from packhorse.processor.running.work import (
     RETURNED,
     Failure,
@@ -89,7 +92,8 @@ def drained(
     party: Party, script: Callable[[Delivery], Ran] | None = None, **more: Any
 ) -> tuple[Drained, Answers]:
     answers = Answers(party, script or Script())
-    found = driven(drain(K, followers(more.pop("app", None) or app()), **more), answers)
+    how = {name: more.pop(name) for name in ("shut", "probing") if name in more}
+    found = driven(drain(K, followers(more.pop("app", None) or app(), **how), **more), answers)
     return found, answers
 
 
@@ -275,6 +279,50 @@ def test_a_follower_of_another_kind_of_lane_is_left_to_it(one: Party) -> None:
     assert found.handler is not None
     assert drained(one)[0].ended is Ending.DONE
     assert one.effects() == [2]
+
+
+def gate_of(found: Processor) -> str:
+    return next(iter(found.handlers.values())).name
+
+
+@pytest.mark.case("T-21")
+def test_a_follower_of_a_stopped_handler_waits(one: Party) -> None:
+    """Fails when a drain asks for no gate: all followers are charged after a bad deploy."""
+    finished_head(one, 2, 3)
+    script, gate = Script(), gate_of(app())
+    found, _ = drained(one, script, shut={gate})
+    assert (found.ended, script.runs) == (Ending.SHUT, [])
+    assert found.handler is not None
+    assert found.handler.name == gate
+    assert drained(one)[0].ended is Ending.DONE
+    assert one.effects() == [2, 3]
+
+
+@pytest.mark.case("T-21")
+def test_one_follower_tries_a_stopped_handler_and_is_not_charged(one: Party) -> None:
+    """Fails when nothing but a message of its own can open the gate that followers wait behind, or a try is charged."""
+    finished_head(one, 2, 3)
+    gate = gate_of(app())
+    tries = [Attempt(jitter=lambda: 0.0, clock=lambda: 0.0, time=0.0, probe=gate) for _ in range(2)]
+    with pytest.raises(Probed):
+        drained(one, Script(n2=[FAILS]), shut={gate}, probing=tries[0])
+    assert tries[0].ran == FAILS
+    assert one.row(2)[:2] == (Outcome.PARKED, 1)
+
+    found, _ = drained(one, shut={gate}, probing=tries[1])
+    assert (found.ended, tries[1].ran) == (Ending.SHUT, RETURNED)
+    assert one.effects() == [2]
+
+
+@pytest.mark.case("T-21")
+def test_a_drain_in_which_most_fail_is_cut(one: Party) -> None:
+    """Fails when a drain runs to its end whatever fails: behind `continue` all followers end in quarantine at once."""
+    finished_head(one, *range(2, 120))
+    stops = Ran(Failure.PERMANENT, "permanent", "E")
+    found, answers = drained(one, lambda delivery: stops, app=app("continue"))
+    assert found.ended is Ending.MORE
+    assert len(answers.topic) == MOST_FAILED
+    assert sum(seen.failed.bit_count() for seen in tallies_of_followers(found.results, app()).values()) == 30
 
 
 def test_draining_stops_after_so_many_transactions(one: Party) -> None:

@@ -17,9 +17,13 @@ from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.endings import GivenUp
 from packhorse.processor.running.requests import (
+    ClaimKey,
+    Decode,
     DecodeAll,
+    LeaveKey,
     LookUp,
     MarkStart,
+    ReleaseKeys,
     Request,
     RollBack,
     RunHandler,
@@ -27,8 +31,12 @@ from packhorse.processor.running.requests import (
 )
 from packhorse.processor.running.work import (
     RETURNED,
+    Claim,
+    Claimed,
+    InboxRow,
     Known,
     Ran,
+    Released,
     Work,
 )
 
@@ -152,3 +160,34 @@ def test_results_that_nobody_else_recorded_and_that_can_t_be_recorded_are_the_ha
         (Outcome.DONE, None),
         (Outcome.QUARANTINE, "broken-transaction"),
     ]
+
+
+@pytest.mark.case("T-21")
+@pytest.mark.parametrize("probe", [False, True])
+def test_a_head_whose_follower_is_a_stopped_handlers_is_left_behind_that_gate(*, probe: bool) -> None:
+    """Fails when a drain asks for no gate, and when nothing of its key may try the handler."""
+    gate = app().handlers["shop.Placed", False].name
+    shut = frozenset({gate})
+    of = replace(work({0: 1}, position=0), keys=["k"], shut=shut, probe=gate if probe else None)
+    head = of.deliveries[0]
+    row = InboxRow(Outcome.DONE, 1, 0.0, 0.0, None, copied=True)
+    behind = head._replace(id=UUID(int=9)), row._replace(outcome=Outcome.PARKED)
+    answers = well(of)
+
+    def parked(request: Request) -> Any:
+        match request:
+            case LookUp():
+                return Known(0, True, None, {head.id: row}, {"k": head.id})
+            case ReleaseKeys():
+                return Released(waiting=["k"])
+            case ClaimKey():
+                return Claimed(Claim("k", 1), None, [behind])
+            case Decode():
+                return Placed()
+            case _:
+                return answers(request)
+
+    ended, asked = carry_out(of, parked)
+    assert (ended.left, ended.gated) == ((0,), {0: gate})
+    assert isinstance(asked[-1], LeaveKey)
+    assert (RunHandler in map(type, asked), ended.ran) == ((True, RETURNED) if probe else (False, None))

@@ -55,6 +55,9 @@ def moved(message: Moved, ctx: Context) -> None:
     pass
 
 
+PLACED = APP.handlers["unit.Placed", False].name
+
+
 class Silent:
     """A fetcher that fetches nothing."""
 
@@ -73,6 +76,7 @@ class World:
     charged: list[int] = field(default_factory=list)
     probed: list[int] = field(default_factory=list)
     led: dict[int, int] = field(default_factory=dict)
+    behind: set[int] = field(default_factory=set)
     desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,11 +146,15 @@ class World:
                 return ChunkEnded(
                     ended=Ended.WELL, left=left, alone=True, down=down, suspect=left[0], ran=ends[0]
                 )
+        elif leading := {at: PLACED for at in offsets if at in self.behind and PLACED in job.shut}:
+            self.led.update(dict.fromkeys(leading, 1))
+            rest = [at for at in offsets if at not in leading]
+            self.done.update(dict.fromkeys(rest, ""))
+            return ChunkEnded(ended=Ended.WELL, left=tuple(leading), gated=leading, alone=alone)
         elif LEADS_THERE in ends:
             at = offsets[ends.index(LEADS_THERE)]
             self.led[at] = self.led.get(at, 0) + 1
-            gate = APP.handlers["unit.Placed", False].name
-            return ChunkEnded(ended=Ended.WELL, left=left, alone=alone, down=gate, suspect=at)
+            return ChunkEnded(ended=Ended.WELL, left=left, alone=alone, down=PLACED, suspect=at)
         elif IS_DOWN in ends and not job.contended:
             at = ends.index(IS_DOWN)
             down = job.chunk[at].gate or ""
@@ -213,6 +221,25 @@ def test_a_head_whose_followers_wait_for_a_stopped_handler_does_not_try_them_aga
     world.script.update(dict.fromkeys(range(3), RETURNED))
     world.run(120)
     assert len(world.done) == 3
+
+
+@pytest.mark.case("T-21")
+def test_what_leads_to_followers_of_a_stopped_handler_waits_behind_its_gate_and_tries_it() -> None:
+    """Fails when it keeps its own gate: they are run all the time, or nothing tries their handler and they wait for ever."""
+    world = World(behind={1, 2}, script=dict.fromkeys((1, 2), FAILED))
+    world.desk.gates.landed(-1, {PLACED: seen([True] * 30)}, "", None)
+    world.feed(["Moved"] * 10)
+    world.run(60)
+    assert set(world.led) == {1, 2}
+    assert sorted(world.done) == [0, *range(3, 10)]
+    assert 4 <= len(world.probed) <= 7
+    assert set(world.probed) == {1, 2}
+    assert world.charged == []
+
+    world.script.update(dict.fromkeys((1, 2), RETURNED))
+    world.run(120)
+    assert len(world.done) == 10
+    assert not world.desk.gates.shut
 
 
 @pytest.mark.case("T-20")

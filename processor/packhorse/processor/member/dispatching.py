@@ -116,7 +116,8 @@ class Dispatcher:
             marked=suspect is not None and suspect.crashed,
             careful=slot.careful > 0,
             tried=frozenset(slot.tried.intersection(again)),
-            probe=gate is not None,
+            probe=gate,
+            shut=frozenset(self._gates.shut),
         )
         if gate is not None:
             self._gates.sent(job.number, gate, chunk[0])

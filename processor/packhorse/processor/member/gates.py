@@ -6,7 +6,6 @@ partition went.
 """
 
 from collections.abc import Callable, Mapping
-from math import inf
 from uuid import UUID
 
 from packhorse.core.clock import Chance, Clock
@@ -53,11 +52,6 @@ class Gates:
                 self._say(self.stops.seen(gate, seen, now=now, jitter=jitter))
                 self._look(gate, now)
         return False
-
-    def wait(self, gate: str) -> float:
-        """Return the seconds until a message of *gate* may be tried; 0 when all may run, or one is being tried."""
-        wait = self.stops.wait(gate, now=self._clock.monotonic())
-        return 0.0 if wait is None or wait == inf else wait
 
     def stopping(self, queue: Queue) -> list[str]:
         """Return the stopped handlers that messages of *queue* wait for, sorted."""

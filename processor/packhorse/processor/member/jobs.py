@@ -48,7 +48,8 @@ class ChunkJob(Job):
         marked: Its one member may have killed a process: its start is put on record.
         careful: A member failed of late: they get savepoints from the start.
         tried: Offsets that were handed over before in this ownership.
-        probe: Its one member tries whether its handler may go on: a failure is not charged.
+        probe: The handler whose one message tries whether it may go on: a failure is not charged. None: it is no probe.
+        shut: Names of handlers that are stopped: no follower of theirs is run, but one as the probe.
     """
 
     chunk: Sequence[Waiting]
@@ -61,7 +62,8 @@ class ChunkJob(Job):
     marked: bool = False
     careful: bool = False
     tried: frozenset[int] = frozenset()
-    probe: bool = False
+    probe: str | None = None
+    shut: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

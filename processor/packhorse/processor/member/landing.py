@@ -36,7 +36,7 @@ class Landing:
             if self._gates.landed(number, event.tallies, event.down, event.ran):
                 event = self._blamed(slot, event)
             elif event.down:
-                event = self._put_off(chunk, event)
+                event = _put_off(chunk, event)
             self._wet()
         if event.failed:
             slot.careful = CAREFUL
@@ -44,6 +44,8 @@ class Landing:
             slot.suspects.of(offset).stuck = len(event.stuck) == 1
         if event.alone and event.ended is Ended.CONTENTION:
             event = self._contended(slot, event)
+        if event.gated:
+            chunk = _gated(chunk, event.gated)
         slot.queue.settle(chunk, event.left, event.held, self._clock.monotonic())
         slot.queue.learn(event.slow, event.quick)
         if slot.suspects:
@@ -58,18 +60,6 @@ class Landing:
         """Look at all queues again: a gate may have opened."""
         for slot in self._slots.values():
             slot.dry = False
-
-    def _put_off(self, chunk: Sequence[Waiting], event: ChunkEnded) -> ChunkEnded:
-        """
-        Let wait alone what found a stopped handler's system down and is not behind that handler's gate, until the next probe.
-
-        It led to followers of another handler, which was stopped already: else they would be run again and again.
-        """
-        wait = max(1.0, self._gates.wait(event.down))
-        suspects = event.left if event.suspect is None else (event.suspect,)
-        gates = {one.delivery.record.offset: one.gate for one in chunk}
-        held = {at: wait for at in suspects if at in event.left and gates[at] != event.down}
-        return replace(event, held={**held, **event.held})
 
     def _blamed(self, slot: Slot, event: ChunkEnded) -> ChunkEnded:
         """
@@ -93,3 +83,24 @@ class Landing:
         suspect.contended += 1
         wait = delay_after(suspect.contended, self._limits.backoff, jitter=self._chance.fraction())
         return replace(event, held={event.left[0]: wait}, ended=Ended.WELL)
+
+
+def _put_off(chunk: Sequence[Waiting], event: ChunkEnded) -> ChunkEnded:
+    """
+    Put behind a stopped handler's gate what found its system down and has another gate.
+
+    It led to a follower of that handler, which was stopped meanwhile: else that would be run again and again.
+    """
+    if event.suspect not in event.left or event.suspect is None:
+        return event
+    own = next(one.gate for one in chunk if one.delivery.record.offset == event.suspect)
+    return event if own == event.down else replace(event, gated={**event.gated, event.suspect: event.down})
+
+
+def _gated(chunk: Sequence[Waiting], gates: Mapping[int, str]) -> list[Waiting]:
+    """
+    Return *chunk* with those gates: what leads to a stopped handler's follower waits as that handler's own messages do.
+
+    Its own handler has finished with it, so it needs its own gate no more.
+    """
+    return [one._replace(gate=gates.get(one.delivery.record.offset, one.gate)) for one in chunk]

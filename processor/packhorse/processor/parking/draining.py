@@ -26,7 +26,7 @@ from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable
 from packhorse.processor.app import Handler
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.followers import MOST_CONTENTIONS, Followers
-from packhorse.processor.running.endings import Contention, Down, GivenUp, Stopped
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.requests import (
     ClaimKey,
     LeaveKey,
@@ -35,6 +35,7 @@ from packhorse.processor.running.requests import (
     RollBack,
     SendKept,
 )
+from packhorse.processor.running.tallying import too_many
 from packhorse.processor.running.work import (
     Claim,
     Claimed,
@@ -56,8 +57,10 @@ class Ending(StrEnum):
     """Another drains it: look again after `wait` seconds, and let no offset pass until then."""
     OTHER = "other"
     """The next follower's handler runs in a lane of another kind: drain on there."""
+    SHUT = "shut"
+    """The next follower's handler is stopped by its brake or breaker: drain on when it takes messages again, or to try it."""
     MORE = "more"
-    """As many transactions were made as were asked for; followers are left."""
+    """As many transactions were made as were asked for, or too much failed that nobody has heard of; followers are left."""
     GAVE_UP = "gave-up"
     """Nothing could be recorded again and again; the watchdog has the key looked at once more."""
 
@@ -70,7 +73,7 @@ class Drained:
     Attributes:
         ended: What it came to.
         wait: Of `busy` the seconds to wait.
-        handler: Of `other` what is to run next; None when its type has no handler.
+        handler: Of `other` and `shut` what is to run next; None when its type has no handler.
         results: What was committed.
     """
 
@@ -144,13 +147,13 @@ def drain(
         most: Transactions after which to stop; None: drain until the end.
 
     Raises:
-        DatabaseUnavailable, BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp: It can't go on now; the transaction was
-            rolled back.
+        DatabaseUnavailable, BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp, Down, Probed: It can't go on now; the
+            transaction was rolled back.
     """
     state = _State(key=key)
     try:
         return (yield from _rounds(state, followers, mine, most))
-    except (BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp, Down):
+    except (BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp, Down, Probed):
         yield RollBack()
         if state.held is not None:
             yield LeaveKey(state.held)
@@ -170,14 +173,16 @@ def _rounds(
             if (ended := (yield from _let_go(state))) is not None:
                 return ended
             continue
-        if made == most:
+        if made == most or too_many(state.results):
             return (yield from _left(state, Ending.MORE))
         members = yield from followers.prepare(
             claimed.followers, state.key, claimed.now, first=not state.results
         )
-        some = _together(members, mine)
+        some = _together(members, mine, followers)
         if not some:
-            return (yield from _left(state, Ending.OTHER, handler=members[0].handler))
+            handler = members[0].handler
+            ending = Ending.SHUT if followers.waits(handler) else Ending.OTHER
+            return (yield from _left(state, ending, handler=handler))
         state.meet(some[0])
         results = yield from _run(state, followers, some)
         if results is None:
@@ -216,12 +221,16 @@ def _left(state: _State, ending: Ending, **more: Any) -> Drain:
     return state.ended(ending, **more)
 
 
-def _together(members: list[Member], mine: Callable[[Handler | None], bool]) -> list[Member]:
-    """Return the first members that may share a transaction in this lane; none when the first is another lane's."""
+def _together(
+    members: list[Member], mine: Callable[[Handler | None], bool], followers: Followers
+) -> list[Member]:
+    """Return the first members that may share a transaction in this lane; none when the first is another lane's, or waits."""
     some: list[Member] = []
     for member in members:
-        alone = member.handler is not None and member.handler.isolation == "message"
-        if (member.result is None and not mine(member.handler)) or (some and alone):
+        handler = member.handler
+        alone = (handler is not None and handler.isolation == "message") or followers.tries(handler)
+        others = (member.result is None and not mine(handler)) or followers.waits(handler)
+        if others or (some and alone):
             break
         some.append(member)
         if alone:

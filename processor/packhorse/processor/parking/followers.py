@@ -5,16 +5,16 @@ All are of one key, so what comes behind one that failed must not run: no savepo
 those before it run once more, and its outcome is recorded with theirs. It alone is charged, and not run again.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from packhorse.core.errors import MessageFault, RegistryUnavailable
-from packhorse.processor.app import Processor
-from packhorse.processor.outcomes import Reason
+from packhorse.processor.app import Handler, Processor
+from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.record import Delivery
-from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.endings import Contention, Probed
 from packhorse.processor.running.judging import (
     after_run,
     crashed,
@@ -67,6 +67,9 @@ class Followers:
         charged: Why the first is charged a failed attempt instead of being run.
         most_starts: Processes that may die over the first before it is stopped: its start is put on record, under the offset of
             what led here. None: it is not.
+        shut: Names of handlers that are stopped: followers of theirs wait.
+        probing: How the chunk is run when it tries whether a stopped handler may go on: the first follower of that handler is
+            what tries it, unless something has by then. Its failure is not charged.
     """
 
     app: Processor
@@ -77,6 +80,22 @@ class Followers:
     alone: bool = False
     charged: Reason | None = None
     most_starts: int | None = None
+    shut: Collection[str] = frozenset()
+    probing: Attempt | None = None
+
+    def waits(self, handler: Handler | None) -> bool:
+        """Return whether followers of *handler* are not run now."""
+        return handler is not None and handler.name in self.shut and not self.tries(handler)
+
+    def tries(self, handler: Handler | None) -> bool:
+        """Return whether the next follower of *handler* is the one that tries it."""
+        probing = self.probing
+        return (
+            probing is not None
+            and probing.ran is None
+            and handler is not None
+            and handler.name == probing.probe
+        )
 
     def prepare(
         self, followers: Found, key: str, now: datetime | None, *, first: bool
@@ -141,12 +160,15 @@ class Followers:
             blamed: Nothing could be recorded again and again although nobody was first: the one member is at fault.
 
         Raises:
-            Contention, DatabaseUnavailable, Stopped, GivenUp, Down: Nothing was committed; the transaction is still to be
+            Contention, DatabaseUnavailable, Stopped, GivenUp, Down, Probed: Nothing was committed; the transaction is still to be
                 ended.
         """
         if blamed and members[0].result is None:
             ran = Ran(Failure.BROKEN, Reason.BROKEN_TRANSACTION.value, _BLAMED)
             members[0].result = after_run(members[0], ran, jitter=0.0)
+        decided = members[0].result
+        if decided is not None and decided.outcome is Outcome.QUARANTINE and self.tries(members[0].handler):
+            raise Probed(Ran(Failure.PERMANENT))
         while True:
             yield Begin(() if self.behind is None else [self.behind.record.offset])
             count, whole = yield from self._in_order(members, contended=contended)
@@ -187,8 +209,9 @@ class Followers:
             if member.result is None:
                 self.running[:] = [self._suspect(member)]
                 ran: Ran = yield RunHandler(member, sync=True)
+                how = self._how(member, ran, contended=contended)
                 if ran.failure is not None:
-                    member.result = self._judged(member, ran, contended=contended)
+                    member.result = judged(member, ran, how) or after_run(member, ran, jitter=0.0)
                     if ran.failure is Failure.BROKEN and ran.committed:
                         # What those before it did is durable; it is recorded at once, in a transaction that follows.
                         yield RollBack()
@@ -201,9 +224,12 @@ class Followers:
                 return at + 1, True
         return len(members), True
 
-    def _judged(self, member: Member, ran: Ran, *, contended: bool) -> Result:
-        how = Attempt(jitter=self.jitter, clock=lambda: 0.0, time=0.0, contended=contended)
-        return judged(member, ran, how) or after_run(member, ran, jitter=0.0)
+    def _how(self, member: Member, ran: Ran, *, contended: bool) -> Attempt:
+        """Return how *member* was run: as any, or as the one that tries its handler, which is told then."""
+        if self.probing is None or not self.tries(member.handler):
+            return Attempt(jitter=self.jitter, clock=lambda: 0.0, time=0.0, contended=contended)
+        self.probing.ran = ran
+        return self.probing
 
     def _suspect(self, member: Member) -> Member:
         return member if self.behind is None else Member(delivery=self.behind)

@@ -85,6 +85,7 @@ class ChunkEnded:
         left: Offsets that are not.
         tried: Those of them for which a handler has run, or a result was found.
         held: Those of *left* that wait alone, their key with them, and for how many seconds.
+        gated: Those of *left* behind which a follower of a stopped handler is next, and its gate: theirs from now on.
         others: Those of *left* that a lane of the other kind (`def`, `async def`) goes on with.
         wait: Seconds until a copy is due (NOT_DUE).
         alone: The chunk had one member.
@@ -105,6 +106,7 @@ class ChunkEnded:
     left: tuple[int, ...] = ()
     tried: frozenset[int] = frozenset()
     held: Mapping[int, float] = field(default_factory=dict)
+    gated: Mapping[int, str] = field(default_factory=dict)
     others: frozenset[int] = frozenset()
     wait: float = 0.0
     alone: bool = False

@@ -21,6 +21,7 @@ from packhorse.processor.running.requests import (
     Savepoint,
     Write,
 )
+from packhorse.processor.running.tallying import MOST_FAILED
 from packhorse.processor.running.together import run_together
 from packhorse.processor.running.verdict import Attempt, judged
 from packhorse.processor.running.work import (
@@ -33,8 +34,6 @@ from packhorse.processor.storing.pipelining.failing import StatementFailed
 
 MOST_SAVEPOINTS = 60
 """Members of one transaction with savepoints; Postgres caches 64 subtransactions, beyond that everybody pays."""
-MOST_FAILED = 30
-"""Members of one transaction that may fail when they are most of it: the brake must hear of them before more are run."""
 
 
 Results = list[Result]

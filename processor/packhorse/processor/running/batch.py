@@ -14,7 +14,6 @@ Order of effects, and what a crash between two of them does:
 The lane throws infrastructure errors into the generator.
 """
 
-from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,8 +25,8 @@ from packhorse.core.errors import (
     RegistryUnavailable,
 )
 from packhorse.processor.app import Handler, Processor
-from packhorse.processor.breaking.brake import Seen, seen
-from packhorse.processor.outcomes import Outcome, Reason
+from packhorse.processor.breaking.brake import Seen
+from packhorse.processor.outcomes import Reason
 from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery
 from packhorse.processor.running.attempting import attempt
@@ -42,6 +41,7 @@ from packhorse.processor.running.requests import (
     RollBack,
 )
 from packhorse.processor.running.sorting import Sorted, below_watermark, sort
+from packhorse.processor.running.tallying import summed, tallies, tallies_of_followers
 from packhorse.processor.running.verdict import Attempt
 from packhorse.processor.running.work import (
     Failure,
@@ -71,6 +71,7 @@ class Chunk:
         settled: Offsets that are durably dealt with, copies confirmed.
         tried: Offsets for which a handler has run or a result was found.
         held: Offsets that wait alone, and for how many seconds.
+        gated: Offsets of finished heads behind which a follower of a stopped handler is next, and that handler.
         others: Offsets of finished heads behind which a handler of a lane of the other kind is next.
         drained: What was committed of followers.
         members, results: What was committed, for the counts.
@@ -84,6 +85,7 @@ class Chunk:
     settled: set[int] = field(default_factory=set)
     tried: set[int] = field(default_factory=set)
     held: dict[int, float] = field(default_factory=dict)
+    gated: dict[int, str] = field(default_factory=dict)
     others: set[int] = field(default_factory=set)
     drained: list[Result] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
@@ -93,6 +95,10 @@ class Chunk:
     def runs(self, handler: Handler | None) -> bool:
         """Return whether this lane can run *handler*."""
         return handler is None or handler.is_async == self.work.is_async
+
+    def _tallies(self) -> dict[str, Seen]:
+        found = tallies(self.members, self.results)
+        return summed(found, tallies_of_followers(self.drained, self.app)) if self.drained else found
 
     def ended(self, ended: Ended, **more: Any) -> ChunkEnded:
         """Return how the chunk ended: what is not settled is left."""
@@ -105,32 +111,15 @@ class Chunk:
             left=left,
             tried=frozenset(self.tried.intersection(left)) if left else frozenset(),
             held=self.held,
+            gated=self.gated,
             others=frozenset(self.others),
             alone=len(offsets) == 1,
             slow=tuple(how.slow),
             quick=tuple(how.quick),
             failed=how.failed,
-            tallies={} if self.work.probe else tallies(self.members, self.results),
+            tallies={} if self.work.probe else self._tallies(),
             **({"ran": how.ran} | more),
         )
-
-
-_DONE = Outcome.DONE
-
-
-def tallies(members: list[Member], results: list[Result]) -> dict[str, Seen]:
-    """Return, by handler, how the first attempts among *results* ended; one that was put off has not failed."""
-    if all(r.outcome is _DONE and r.row is None for r in results):
-        by = {id(m.handler): m.handler for m in members[: len(results)]}
-        counts = Counter([id(m.handler) for m in members[: len(results)]] if len(by) > 1 else ())
-        return {h.name: Seen(counts[at] or len(results)) for at, h in by.items() if h is not None}
-    found: dict[int, tuple[Handler, list[bool]]] = {}
-    for member, result in zip(members, results, strict=False):
-        handler = member.handler
-        if member.row is None and handler is not None and result.outcome is not Outcome.PARKED:
-            failed = result.failed_as is not None or result.outcome is Outcome.QUARANTINE
-            found.setdefault(id(handler), (handler, []))[1].append(failed)
-    return {handler.name: seen(failures) for handler, failures in found.values()}
 
 
 def run_batch(

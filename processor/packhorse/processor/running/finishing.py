@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.parking.draining import Ending, drain, release
+from packhorse.processor.parking.draining import Drained, Ending, drain, release
 from packhorse.processor.parking.followers import Followers
 from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery
@@ -17,6 +17,7 @@ from packhorse.processor.running.requests import (
     SendRound,
 )
 from packhorse.processor.running.sorting import Sorted
+from packhorse.processor.running.tallying import too_many
 from packhorse.processor.running.work import Member, Result
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ Seconds after which a key that another drains is looked at again. Its lease runs
 rule, and a new head of the key may stand behind the one that waits here.
 """
 _DONE = Outcome.DONE
+_LET_GO = Drained(ended=Ending.DONE)
 _COPIED = frozenset({Outcome.RETRY, Outcome.QUARANTINE})
 
 
@@ -93,22 +95,28 @@ def _let_go(
 ) -> Generator[Request, Any, None]:
     """Release the keys of *heads*; those behind which something waits are drained, one after another."""
     released = yield from release(list(heads.values()))
-    waits, others = dict(released.busy), set()
+    found = {key: Drained(ended=Ending.BUSY, wait=wait) for key, wait in released.busy.items()}
     for key in released.waiting:
+        if too_many(chunk.drained):
+            found[key] = Drained(ended=Ending.MORE)
+            continue
         offset = next(offset for offset, of in heads.items() if of == key)
-        followers = _followers(chunk, offset)
-        drained = yield from drain(key, followers, mine=chunk.runs)
-        chunk.drained.extend(drained.results)
-        if drained.ended is Ending.BUSY:
-            waits[key] = drained.wait
-        if drained.ended is Ending.OTHER:
-            others.add(key)
+        found[key] = yield from drain(key, _followers(chunk, offset), mine=chunk.runs)
+        chunk.drained.extend(found[key].results)
     for offset, key in heads.items():
-        if key in waits:
-            chunk.held[offset] = min(waits[key], LOOK_AGAIN)
-        elif key in others:
+        _settle(chunk, offset, found.get(key, _LET_GO), sent=offset not in unsent)
+
+
+def _settle(chunk: "Chunk", offset: int, drained: Drained, *, sent: bool) -> None:
+    """Say what becomes of the head at *offset*, behind which *drained* was found; of MORE it is left, to come again at once."""
+    match drained.ended:
+        case Ending.BUSY:
+            chunk.held[offset] = min(drained.wait, LOOK_AGAIN)
+        case Ending.OTHER:
             chunk.others.add(offset)
-        elif offset not in unsent:
+        case Ending.SHUT if drained.handler is not None:
+            chunk.gated[offset] = drained.handler.name
+        case Ending.DONE | Ending.GAVE_UP if sent:
             chunk.settled.add(offset)
 
 
@@ -130,4 +138,6 @@ def _followers(chunk: "Chunk", offset: int) -> Followers:
         alone=work.marked or work.charged is not None,
         charged=None if ran else work.charged,
         most_starts=work.most_starts if work.marked and not ran else None,
+        shut=work.shut,
+        probing=chunk.how if work.probe else None,
     )

@@ -18,6 +18,7 @@ from packhorse.processor.running.lane import Lane
 from packhorse.processor.running.marker import Marker
 from packhorse.processor.running.measure import Measure
 from packhorse.processor.running.opener import Opener
+from packhorse.processor.running.tallying import summed
 from packhorse.processor.running.work import Work
 
 CANCEL_WAIT = 3.0
@@ -81,12 +82,13 @@ def joined(first: ChunkEnded, then: ChunkEnded) -> ChunkEnded:
         left=left,
         tried=(first.tried | then.tried).intersection(left),
         held={**first.held, **then.held},
+        gated={**first.gated, **then.gated},
         alone=first.alone,
         slow=(*first.slow, *then.slow),
         quick=(*first.quick, *then.quick),
         failed=first.failed or then.failed,
-        tallies=first.tallies,
-        ran=first.ran,
+        tallies=summed(first.tallies, then.tallies),
+        ran=then.ran if first.ran is None else first.ran,
     )
 
 
@@ -269,6 +271,7 @@ class Lanes:
             careful=job.careful,
             tried=job.tried,
             probe=job.probe,
+            shut=job.shut,
             is_async=is_async,
             time=self._plant.chunk_time,
         )

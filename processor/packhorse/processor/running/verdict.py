@@ -34,7 +34,7 @@ class Attempt:
         slow, quick: Hashes of keys whose member alone took longer than the time, and of those that did not.
         failed: A member failed, and what it did had to be undone.
         sync: What a member queues is waited for before the next one runs: a queued statement has failed, of whom is not sure.
-        probe: The one member tries whether its handler may go on.
+        probe: The handler of which one message tries whether it may go on; None when none does.
         ran: How that ended.
         most: Members that a batch handler is given at once, after it failed with more.
     """
@@ -52,7 +52,7 @@ class Attempt:
     quick: list[str] = field(default_factory=list)
     failed: bool = False
     sync: bool = False
-    probe: bool = False
+    probe: str | None = None
     ran: Ran | None = None
     most: int | None = None
 

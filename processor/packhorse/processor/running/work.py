@@ -32,7 +32,9 @@ class Work:
         most_starts: Processes that may have died of it before it is stopped.
         careful: Members get savepoints from the start.
         tried: Offsets that were handed over before in this ownership.
-        probe: The one member tries whether its handler may go on: a failure is not charged.
+        probe: The handler of which one message tries whether it may go on, the one member or a follower behind it: a failure
+            is not charged. None: it is no probe.
+        shut: Names of handlers that are stopped: no follower of theirs is run, but one as the probe.
         is_async: The lane is one of `async def` handlers.
         time: Seconds after which the chunk is cut: what has run is committed, the rest comes again.
     """
@@ -50,7 +52,8 @@ class Work:
     most_starts: int = 3
     careful: bool = False
     tried: frozenset[int] = frozenset()
-    probe: bool = False
+    probe: str | None = None
+    shut: frozenset[str] = frozenset()
     is_async: bool = False
     time: float = 0.2
 
