@@ -28,7 +28,7 @@ from packhorse.core.errors import PackhorseError
 from packhorse.local.settings import Endpoints
 from packhorse.processor.copies import copy_of
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.record import Stream, delivery_of, key_hash, original_headers
+from packhorse.processor.record import Stream, delivery_of, digest_of, key_hash, original_headers
 from packhorse.processor.running.work import Claim, Released
 from packhorse.processor.storing.store import HeldKey, Move, Place, Steps
 
@@ -171,6 +171,13 @@ def test_a_digest_is_kept_from_the_first_result_on(one: Party) -> None:
     one.record(failed(1))
     one.record(done(1, row=one.row(1))._replace(digest="other"), stream=TIER)
     assert one.row(1).digest == failed(1).digest
+
+
+def test_a_tombstone_leaves_a_mark_where_a_payload_leaves_a_digest(one: Party) -> None:
+    """Fails when NULL is written, which says that nothing is known."""
+    gone = digest_of(None)
+    one.record(done(1)._replace(digest=gone), failed(2)._replace(digest=gone))
+    assert [one.row(n).digest for n in (1, 2)] == [gone, gone]
 
 
 def test_a_redriven_message_is_uncopied_from_its_due_time_on(one: Party) -> None:

@@ -15,7 +15,7 @@ from packhorse.processor.copies import wake_up
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.partition.events import ChunkEnded, Ended
-from packhorse.processor.record import Delivery, Record, Stream, delivery_of, key_hash
+from packhorse.processor.record import Delivery, Record, Stream, delivery_of, digest_of, key_hash
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.finishing import LOOK_AGAIN
 from packhorse.processor.running.lanes import joined
@@ -215,6 +215,24 @@ def test_what_is_due_and_was_cut_off_does_not_wait_for_what_is_not() -> None:
         except StopIteration as end:
             ends.append(end.value)
     assert (ends[0].ended, ends[0].left) == (Ended.WELL, (2, 3))
+
+
+@pytest.mark.parametrize("first", [None, b""])
+def test_an_id_that_was_a_tombstones_is_no_payloads(first: bytes | None) -> None:
+    """Fails when a tombstone leaves no digest: what comes under its id would be a duplicate, and lost in silence."""
+    later = b"" if first is None else None
+    row = InboxRow(Outcome.DONE, 1, due_in=0.0, age=1.0, state=None, copied=True, digest=digest_of(first))
+    known = Known(0, True, None, {ID: row})
+    for payload, reuses in ((first, False), (later, True)):
+        record = Record(SOURCE.topic, 0, 3, 0, 0, b"k", payload, (("id", str(ID).encode()),))
+        one = delivery_of(record, SOURCE)
+        found = sort(
+            [(one, KEY)],
+            known,
+            Work(stream=SOURCE, partition=0, deliveries=[one], position=0, leader_epoch=0),
+        )
+        reasons = [member.result.reason for member in found.members if member.result is not None]
+        assert (reasons, len(found.duplicates)) == ((["id-reused"], 0) if reuses else ([], 1))
 
 
 def test_a_chunk_that_two_lanes_have_worked_on_ends_as_both_say() -> None:

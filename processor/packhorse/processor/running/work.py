@@ -74,7 +74,7 @@ class InboxRow(NamedTuple):
         state: State of its row in quarantined_message, if there is one.
         copied: The copy of what is recorded (the attempt to come, the quarantine) is known to be confirmed.
         spent: Seconds charged to the budget: waits that were planned and runs that failed, not what an outage added.
-        digest: Digest of the payload that the row was written for, hex; None in rows of before.
+        digest: Digest of the payload that the row was written for, hex; None in rows of before, where it is unknown.
         tier: Of `retry` the tier that its copy waits in, as in the topic's name.
     """
 

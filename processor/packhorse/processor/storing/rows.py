@@ -62,7 +62,7 @@ def new_rows(results: Sequence[Result]) -> dict[str, Any]:
         "delays": literal(r.delay for r in results),
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
-        "digests": literal(r.digest or None for r in results),
+        "digests": literal(r.digest for r in results),
     }
 
 
@@ -79,7 +79,7 @@ def done_rows(results: Sequence[Result]) -> dict[str, Any]:
         "partition": deliveries[0].record.partition,
         "offsets": "{" + ",".join([str(one.record.offset) for one in deliveries]) + "}",
         "types": texts([one.type for one in deliveries]),
-        "digests": literal([result.digest or None for result in results]),
+        "digests": literal([result.digest for result in results]),
     }
 
 
@@ -112,7 +112,7 @@ def old_rows(results: Sequence[Result]) -> dict[str, Any]:
         "delays": literal(r.delay for r in results),
         "reasons": [r.reason for r in results],
         "errors": [r.error for r in results],
-        "digests": literal(r.digest or None for r in results),
+        "digests": literal(r.digest for r in results),
         "was": literal(was.value for was in known),
         "expected": literal(r.row.attempt for r in results if r.row is not None),
     }
