@@ -142,6 +142,28 @@ def test_a_copy_that_the_broker_never_takes_keeps_nothing_from_the_others(ground
     assert ground.look() == [(1, "quarantine", 1)]
 
 
+@pytest.mark.case("T-14")
+@pytest.mark.parametrize("redriven", [False, True])
+def test_copies_that_are_never_taken_don_t_keep_those_behind_them_from_their_turn(
+    ground: Ground, *, redriven: bool
+) -> None:
+    """Fails when each portion begins with the first that is owed, where a hundred can't be sent."""
+    ground.party.record(*(stopped(n, b"%d" % n) for n in range(1, 104)))
+    ground.later("quarantined_message", "quarantined_at")
+    if redriven:
+        ground.party.connection.execute("UPDATE packhorse.quarantined_message SET state = 'redriven'")
+        ground.party.connection.execute(
+            "UPDATE packhorse.inbox SET outcome = 'retry', attempt = 2, due_at = clock_timestamp()"
+        )
+    ground.topic.refused = set(range(1, 101))
+    with pytest.raises(BrokerUnavailable, match="too large"):
+        ground.look()
+    assert ground.topic.taken() == []
+    assert [n for n, _, _ in ground.look()] == [101, 102, 103]
+    ground.topic.refused = set()
+    assert len(ground.look()) == 100
+
+
 @pytest.mark.case("T-19")
 def test_a_partition_that_a_topic_made_anew_has_not_is_another_one(ground: Ground) -> None:
     """Fails when the copy is for a partition that there is not: it would wait for ever."""

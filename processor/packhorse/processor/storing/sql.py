@@ -163,7 +163,8 @@ FROM unnest(%(ids)s::uuid[], %(partitions)s::int[], %(offsets)s::bigint[], %(att
 WHERE m.message_id = r.id AND m.group_id = %(group)s AND m.topic = %(source)s AND m.attempt = r.attempt"""
 
 # Redriven messages that are due and whose copy was not sent, or so long ago that it may be lost: as long as it was then, and
-# so at doubling waits, since it may as well lie in a tier that a person has paused. Another process's are passed over.
+# so at doubling waits, since it may as well lie in a tier that a person has paused. Another process's are passed over. What
+# can't be sent stays due, so each portion begins behind the last one.
 DUE_REDRIVES = """
 SELECT q.message_id, q.topic, q.topic_id, q.partition, q."offset", q.key, q.payload, q.headers::text, q.reason, q.error,
     i.attempt, q.first_failed_at, '0s', i.due_at
@@ -175,8 +176,10 @@ WHERE q.group_id = %(group)s AND q.state = 'redriven' AND q.topic = ANY(%(topics
         OR q.redrive_sent_at < clock_timestamp() - greatest(interval '5 minutes', q.redrive_sent_at - i.due_at))
     AND NOT EXISTS (SELECT FROM "{schema}".retry_message r
         WHERE r.message_id = q.message_id AND r.group_id = q.group_id AND r.topic = q.topic)
-ORDER BY q.topic, q.partition, q."offset"
-LIMIT 100
+    AND (q.topic, q.partition, q."offset", q.message_id)
+        > (%(after_topic)s::text, %(after_partition)s::int, %(after_offset)s::bigint, %(after_id)s::uuid)
+ORDER BY q.topic, q.partition, q."offset", q.message_id
+LIMIT %(most)s
 FOR UPDATE OF q SKIP LOCKED"""
 
 # That their copies stand in the topic.
@@ -184,15 +187,17 @@ REDRIVES_SENT = """
 UPDATE "{schema}".quarantined_message SET redrive_sent_at = clock_timestamp()
 WHERE message_id = ANY(%(ids)s::uuid[]) AND group_id = %(group)s AND topic = ANY(%(topics)s) AND state = 'redriven'"""
 
-# Quarantined messages whose copy should long be confirmed.
+# Quarantined messages whose copy should long be confirmed, in portions as above.
 LATE_COPIES = """
 SELECT message_id, topic, topic_id, partition, "offset", key, payload, headers::text, reason, error, attempts,
     first_failed_at
 FROM "{schema}".quarantined_message
 WHERE group_id = %(group)s AND state = 'quarantined' AND topic = ANY(%(topics)s) AND copy_offset IS NULL
     AND quarantined_at < clock_timestamp() - interval '30 seconds'
-ORDER BY topic, partition, "offset"
-LIMIT 100
+    AND (topic, partition, "offset", message_id)
+        > (%(after_topic)s::text, %(after_partition)s::int, %(after_offset)s::bigint, %(after_id)s::uuid)
+ORDER BY topic, partition, "offset", message_id
+LIMIT %(most)s
 FOR UPDATE SKIP LOCKED"""
 
 # Which tables are there and what this role may do with them.

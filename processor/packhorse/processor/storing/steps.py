@@ -60,6 +60,27 @@ class Quarantined(NamedTuple):
     due_at: datetime | None = None
 
 
+class After(NamedTuple):
+    """Behind which quarantined message a portion of them begins."""
+
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+    id: UUID = UUID(int=0)
+
+
+PORTION = 100
+"""Quarantined messages whose copies are sent at a time."""
+
+
+def behind(portion: Sequence[Quarantined]) -> After:
+    """Return where the portion after *portion* begins: behind its last one, or where all begin when it was not full."""
+    if len(portion) < PORTION:
+        return After()
+    last = portion[-1]
+    return After(last.topic, last.partition, last.offset, last.id)
+
+
 class Place(NamedTuple):
     """Where the broker has put a copy."""
 

@@ -13,10 +13,21 @@ from packhorse.processor.storing.marks import Mark, MarkSteps, Move
 from packhorse.processor.storing.parking import HeldKey, ParkingSteps, PausedKey, Wake
 from packhorse.processor.storing.rows import key_number, literal, span, uuids
 from packhorse.processor.storing.running import InHand, Pause, RunningSteps
-from packhorse.processor.storing.steps import Answer, Place, Quarantined, Statement, Steps, kept
+from packhorse.processor.storing.steps import (
+    PORTION,
+    After,
+    Answer,
+    Place,
+    Quarantined,
+    Statement,
+    Steps,
+    behind,
+    kept,
+)
 from packhorse.processor.storing.writing import WritingSteps
 
 __all__ = [
+    "After",
     "Answer",
     "HeldKey",
     "InHand",
@@ -30,7 +41,10 @@ __all__ = [
     "Steps",
     "Store",
     "Wake",
+    "behind",
 ]
+
+FIRST = After()
 
 _TABLES = (
     "inbox",
@@ -101,9 +115,9 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
             "attempts": literal(place.attempt for place in places),
         }
 
-    def due_redrives(self, topics: Sequence[str]) -> Steps[list[Quarantined]]:
-        """Return redriven messages whose copy is to be sent, locked; others' are passed over."""
-        answer = yield Statement(self.queries.due_redrives, {"group": self.group, "topics": list(topics)})
+    def due_redrives(self, topics: Sequence[str], after: After = FIRST) -> Steps[list[Quarantined]]:
+        """Return redriven messages *after* one whose copy is to be sent, locked, a portion; others' are passed over."""
+        answer = yield Statement(self.queries.due_redrives, self._portion(topics, after))
         return [kept(row) for row in answer.rows]
 
     def redrives_sent(self, topics: Sequence[str], ids: Sequence[UUID]) -> Steps[None]:
@@ -112,10 +126,21 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
             self.queries.redrives_sent, {"group": self.group, "topics": list(topics), "ids": literal(ids)}
         )
 
-    def late_copies(self, topics: Sequence[str]) -> Steps[list[Quarantined]]:
-        """Return quarantined messages whose copy is overdue, locked; others' are passed over."""
-        answer = yield Statement(self.queries.late_copies, {"group": self.group, "topics": list(topics)})
+    def late_copies(self, topics: Sequence[str], after: After = FIRST) -> Steps[list[Quarantined]]:
+        """Return quarantined messages *after* one whose copy is overdue, locked, a portion; others' are passed over."""
+        answer = yield Statement(self.queries.late_copies, self._portion(topics, after))
         return [kept(row) for row in answer.rows]
+
+    def _portion(self, topics: Sequence[str], after: After) -> dict[str, Any]:
+        return {
+            "group": self.group,
+            "topics": list(topics),
+            "after_topic": after.topic,
+            "after_partition": after.partition,
+            "after_offset": after.offset,
+            "after_id": after.id,
+            "most": PORTION,
+        }
 
     def group_standing(self) -> Steps[tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]]:
         """

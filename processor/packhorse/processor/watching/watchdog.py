@@ -15,7 +15,7 @@ from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import COMMIT, ROLLBACK, produced
 from packhorse.processor.storing import postgres
-from packhorse.processor.storing.store import Quarantined, Steps, Wake
+from packhorse.processor.storing.store import After, Quarantined, Steps, Wake, behind
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -30,7 +30,8 @@ Topics = tuple[str, ...]
 class Watchdog:
     """
     Look every second for what is owed and send it: redriven messages that are due, retries that are overdue, quarantine copies
-    that are overdue, wake-ups of keys whose head is finished. What the broker does not take of one keeps nothing from the others.
+    that are overdue, wake-ups of keys whose head is finished. What the broker does not take of one keeps nothing from the others:
+    each look goes on behind the portion of the last one.
 
     Of redriven and quarantined messages the rows stay locked while their copies are sent, so that no other process sends
     them too. Of retries and wake-ups the next time is written before, at a doubling wait: no lane waits for a lock
@@ -55,6 +56,7 @@ class Watchdog:
         self._connection: postgres.GuardedConnection | None = None
         self._incarnation: str | None = None
         self._swept = ("", "")
+        self._after: dict[str, After] = {}
 
     def start(self) -> None:
         """
@@ -86,8 +88,8 @@ class Watchdog:
         topics = self._plant.app.topics
         self._count(connection)
         acts: tuple[Callable[[], int], ...] = (
-            lambda: self._locked(connection, store.due_redrives(topics), "redriven messages sent"),
-            lambda: self._locked(connection, store.late_copies(topics), "copies to quarantine sent late"),
+            lambda: self._locked(connection, topics, store.due_redrives, "redriven messages sent"),
+            lambda: self._locked(connection, topics, store.late_copies, "copies to quarantine sent late"),
             lambda: self._overdue(connection, topics),
             lambda: self._wake(connection, topics),
         )
@@ -115,12 +117,17 @@ class Watchdog:
             self._crowds(found.full)
 
     def _locked(
-        self, connection: postgres.GuardedConnection, steps: Steps[list[Quarantined]], what: str
+        self,
+        connection: postgres.GuardedConnection,
+        topics: Topics,
+        owed: Callable[[Topics, After], Steps[list[Quarantined]]],
+        what: str,
     ) -> int:
-        """Send what *steps* return in the transaction that has it locked."""
+        """Send the next portion of what is *owed* in the transaction that has it locked; what can't be sent is owed on."""
         postgres.begin(connection)
         try:
-            due = postgres.run(connection, steps)
+            due = postgres.run(connection, owed(topics, self._after.get(what, After())))
+            self._after[what] = behind(due)
             missed = self._send(connection, due, what)
             postgres.command(connection, COMMIT)
         except BaseException:
