@@ -82,10 +82,12 @@ def id_of(text: bytes | None) -> UUID | None:
     if len(octets) != 16:
         return None
     made = _new(UUID)
-    _set(made, "int", int.from_bytes(octets))
-    _set(made, "is_safe", SafeUUID.unknown)
+    _set_int(made, int.from_bytes(octets))
+    _set_is_safe(made, _UNKNOWN)
     return made
 
 
 _LENGTHS = frozenset({32, 36})
-_new, _set = object.__new__, object.__setattr__
+_UNKNOWN = SafeUUID.unknown
+_new = object.__new__
+_set_int, _set_is_safe = UUID.__dict__["int"].__set__, UUID.__dict__["is_safe"].__set__

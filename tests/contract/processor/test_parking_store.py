@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from tests.contract.processor.parties import (
     GROUP,
@@ -30,6 +31,7 @@ from packhorse.processor.copies import copy_of
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Stream, delivery_of, digest_of, key_hash, original_headers
 from packhorse.processor.running.work import Claim, Released
+from packhorse.processor.storing.rows import texts
 from packhorse.processor.storing.store import HeldKey, Move, Place, Steps
 
 K = key_hash(b"k")
@@ -624,3 +626,25 @@ def test_what_people_pause_is_read(one: Party) -> None:
     ]
     assert one.run(STORE.resume())
     assert not one.run(STORE.resume(topic=TOPIC))
+
+
+def test_texts_of_an_array_arrive_as_they_were(tables: str) -> None:
+    """Fails when a message's type, which anybody writes, reads as something else in the array that all types of a chunk share."""
+    odd = [
+        "shop.Placed",
+        None,
+        "NULL",
+        "",
+        'a"b',
+        "a\\b",
+        '\\"',
+        "{a,b}",
+        " a ",
+        "a\nb",
+        "\u00e9\U0001f40e",
+        "a",
+        "a",
+    ]
+    with psycopg.connect(tables) as connection:
+        row = connection.execute("SELECT %s::text[]", [texts(odd)]).fetchone()
+    assert row == (odd,)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from packhorse.core.ids import derived_id, foreign_id, time_of, uuid7_from
+from packhorse.core.ids import derived_id, foreign_id, id_of, time_of, uuid7_from
 
 MOMENTS = st.integers(0, 253_402_000_000).map(lambda s: datetime.fromtimestamp(s, UTC))
 ENTROPY = st.binary(min_size=10, max_size=10)
@@ -72,3 +72,34 @@ def test_a_foreign_record_has_one_id_by_topic_partition_and_offset() -> None:
     assert len(made) == 18
     assert foreign_id(topic, 1, 10) in made
     assert all(i.version == 8 for i in made)
+
+
+@given(IDS)
+def test_an_id_is_read_as_it_is_written(one: UUID) -> None:
+    """Fails when an id that was read isn't the same as one that was made: as a key of a dict, as text, as bytes."""
+    for text in (str(one), one.hex, str(one).upper()):
+        found = id_of(text.encode())
+        assert found == one
+        assert hash(found) == hash(one)
+        assert (str(found), repr(found), found.bytes if found else b"") == (str(one), repr(one), one.bytes)
+
+
+@given(
+    st.one_of(
+        st.none(),
+        st.binary(max_size=40),
+        st.text("0123456789abcdef-_+x {}", min_size=30, max_size=38).map(str.encode),
+    )
+)
+def test_what_is_no_id_is_none(value: bytes | None) -> None:
+    """Fails when reading an id raises, or takes for one what has no 32 digits."""
+    found = id_of(value)
+    digits = (value or b"").replace(b"-", b"")
+    if (
+        len(digits) == 32
+        and len(value or b"") in {32, 36}
+        and all(chr(c) in "0123456789abcdefABCDEF" for c in digits)
+    ):
+        assert found == UUID(digits.decode())
+    else:
+        assert found is None

@@ -182,6 +182,24 @@ def test_a_wake_up_is_about_its_key_whatever_order_messages_without_a_type_have(
     assert found.heads == {5: key_hash(b"k")}
 
 
+def test_a_type_that_is_as_long_as_a_record_is_not_remembered() -> None:
+    """Fails when whoever writes long and ever new types fills the memory of a processor that has no handler for them."""
+    intake = Intake(Processor("billing"))
+    source = Stream(topic="shop.orders", topic_id=UUID(int=1), source="shop.orders", tier=None)
+
+    def of(kind: bytes) -> str | None:
+        [waiting] = intake([Record("shop.orders", 0, 5, 0, 0, b"k", b"v", (("type", kind),))], source)
+        return waiting.delivery.type
+
+    assert [of(b"shop.Placed"), of(b"shop.Placed"), of(b"t" * 100_000)] == [
+        "shop.Placed",
+        "shop.Placed",
+        None,
+    ]
+    tracked = sum(len(kind[0] or b"") for kind in intake._bounds)
+    assert tracked == len("shop.Placed")
+
+
 @pytest.mark.case("T-08")
 def test_what_is_due_and_was_cut_off_does_not_wait_for_what_is_not() -> None:
     """Fails when a chunk that was cut says so too how long its first copy that is not due waits: the whole partition would."""

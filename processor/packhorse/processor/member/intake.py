@@ -9,9 +9,9 @@ from packhorse.processor.member.queue import PLAIN, Kind, Waiting, bytes_of
 from packhorse.processor.record import Record, Stream, copy_delivery, first_delivery, key_hash, text_of
 
 MOST_HASHES, LONGEST = 50_000, 200
-"""Hashes of keys that are remembered, and the longest key of those: a hash takes a microsecond, a look a tenth of that."""
+"""Hashes of keys that are remembered, and the longest key or type of which anything is: a look takes a tenth of a hash."""
 MOST_TYPES = 1_000
-"""Values of the header `type` that are remembered: whoever invents more of them pays for each."""
+"""Values of the header `type` that are remembered, if they are as short as keys: whoever invents more pays for each."""
 
 
 class _Bound(NamedTuple):
@@ -60,7 +60,7 @@ class Intake:
         ordering = self._app.ordering if handler is None else handler.ordering
         gate = None if handler is None else handler.name
         made = _Bound(type_name, PLAIN if handler is None else _kind_of(handler), gate, ordering == "key")
-        if len(self._bounds) < MOST_TYPES:
+        if len(self._bounds) < MOST_TYPES and len(kind[0] or b"") <= LONGEST:
             self._bounds[kind] = made
         return made
 
