@@ -267,7 +267,7 @@ class Writers:
                 try:
                     connection.execute(
                         'INSERT INTO packhorse.inbox (group_id, topic, message_id, outcome, partition, "offset") '
-                        "VALUES ('w', 't', gen_random_uuid(), 'done', 0, 0)"
+                        "VALUES ('w', 't', overlay(gen_random_uuid()::text PLACING 'f' FROM 1)::uuid, 'done', 0, 0)"
                     )
                 except psycopg.Error as error:
                     self.errors.append(error)

@@ -32,6 +32,10 @@ class Log:
     high: int = 0
 
 
+KEEP = {"owners": 0.4, "returns": 0.1}
+"""How often who reads a partition keeps it when they are dealt anew, where that is not nearly always."""
+
+
 class Broker:
     """Topics, and the group."""
 
@@ -106,7 +110,7 @@ class Broker:
             if (
                 old in self.members
                 and counts[id(old)] < most
-                and random.random() < (0.4 if self.world.theme == "owners" else 0.9)
+                and random.random() < KEEP.get(self.world.theme, 0.9)
             ):
                 wanted[place] = old
                 counts[id(old)] += 1

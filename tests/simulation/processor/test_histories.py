@@ -14,7 +14,17 @@ from tests.simulation.processor.world import fault_of
 
 SEEDS = int(os.environ.get("PACKHORSE_TEST_SEEDS", "1000"))
 BLOCK = 50
-SHARES = {"": 0.4, "parking": 0.15, "owners": 0.15, "losses": 0.1, "unwatched": 0.1, "races": 0.1}
+SHARES = {
+    "": 0.35,
+    "parking": 0.15,
+    "owners": 0.1,
+    "losses": 0.1,
+    "unwatched": 0.1,
+    "races": 0.05,
+    "zombies": 0.05,
+    "returns": 0.05,
+    "restores": 0.05,
+}
 """How many of all seeds each theme gets."""
 ENOUGH = 800
 """A planted error must show within so many seeds of its theme."""

@@ -66,7 +66,24 @@ RACES = Kind(
     pauses=(0.0, 0.1, 0.5, 0.5, 1.0),
     times=(1, 1, 1, 2),
 )
-KINDS = {"races": RACES, "parking": PARKING, "unwatched": PARKING, "losses": SLOW, "owners": SLOW}
+LIVELY = Kind(
+    messages=20,
+    troubled=(0.2, 0.4),
+    at_start=(0.5, 0.2),
+    deeds=(Deed.SLOW,),
+    types=(Placed, Called, Alone),
+    pauses=(0.0, 0.01, 0.1, 0.5),
+)
+KINDS = {
+    "races": RACES,
+    "zombies": RACES,
+    "parking": PARKING,
+    "unwatched": PARKING,
+    "losses": SLOW,
+    "restores": LIVELY,
+    "returns": LIVELY,
+    "owners": SLOW,
+}
 
 
 class Writer:

@@ -30,10 +30,15 @@ THEMES: dict[str, tuple[str, ...]] = {
     "parking": ("process", "deal"),
     "unwatched": ("process", "deal"),
     "races": ("process",),
+    "zombies": (),
+    "returns": ("deal",),
+    "restores": ("down", "restore", "restore", "cut"),
     "losses": ("down", "down", "restore", "restore", "cut"),
     "owners": ("process", "process", "deal", "deal"),
 }
 """What a theme's greater faults are."""
+SMALL = {"zombies": ("frozen",), "returns": ("none",), "restores": ("stale fetch", "seek fails")}
+"""Themes that have but these of the smaller faults: the others would use up what a schedule may have."""
 CALM = 0.15
 """How many of all schedules have no fault at all."""
 
@@ -51,9 +56,13 @@ class World:
         self.faults_left = 0 if random.random() < CALM else random.randint(1, faults)
         self.app, self.sources = APP, SOURCES
         self.lanes = random.choice([1, 2, 3])
-        self.database = Database(self.hub, lazy=random.random() < (0.7 if theme == "losses" else 0.3))
+        self.database = Database(
+            self.hub, lazy=random.random() < (0.7 if theme in {"losses", "restores"} else 0.3)
+        )
         self.database.done = self._done
-        self.broker = Broker(self, 1 if theme in {"parking", "unwatched", "races"} else random.choice([1, 2]))
+        self.broker = Broker(
+            self, 1 if theme in {"parking", "unwatched", "races", "zombies"} else random.choice([1, 2])
+        )
         for topic in (*SOURCES, QUARANTINE):
             self.broker.make(topic)
         self.places: list[Place] = [(topic, p) for topic in SOURCES for p in range(self.broker.partitions)]
@@ -67,7 +76,7 @@ class World:
         self.restored = self.killed = 0
         self.broken = ""
         self.forgotten: set[Place] = set()
-        self._slow = 0.3 if theme == "races" else random.choice((0.0, 0.02, 0.1))
+        self._slow = 0.3 if theme in {"races", "zombies"} else random.choice((0.0, 0.02, 0.1))
         self.writer = Writer(self)
 
     # What there is to do.
@@ -96,6 +105,8 @@ class World:
 
     def fault(self, what: str, chance: float = 0.01) -> bool:
         """Return whether a fault happens now, and remember it."""
+        if self.theme in SMALL and not what.startswith(SMALL[self.theme]):
+            return False
         if self.faults_left and self.random.random() < chance:
             self.faults_left -= 1
             turn = self.hub.turn
@@ -217,7 +228,7 @@ class World:
 
     def _back_up(self) -> None:
         """Keep a copy now and then; not before all watermarks are there, since without one a person is to decide."""
-        often = 0.003 if self.theme == "losses" else 0.0005
+        often = 0.003 if self.theme in {"losses", "restores"} else 0.0005
         if self.random.random() < often and len(self.database.tables.rows["watermark"]) == len(self.places):
             self.database.backups.append(self.database.tables.copy())
 
