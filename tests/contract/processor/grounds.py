@@ -32,6 +32,7 @@ from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.store import Move, Place, Steps, Store
 from packhorse.processor.tiers.ladder import ReadTopic
+from packhorse.processor.watching.renewer import Renewer
 from packhorse.producer import Outbox
 
 TOPIC, GROUP = "contract.orders", "contract"
@@ -80,6 +81,9 @@ class Ground(Protocol):
 
     def lose_copies(self) -> None:
         """Let no further copy be confirmed."""
+
+    def renew(self) -> int:
+        """Let the process's renewer look once; return how many leases it has renewed."""
 
     def close(self) -> None:
         """End it."""
@@ -196,7 +200,7 @@ class FakeGround:
 
         def call() -> None:
             if not self._lanes:
-                plant = plant_of(self._world, Quiet(self._world, "lane"))
+                plant = self._plant = plant_of(self._world, Quiet(self._world, "lane"))
                 object.__setattr__(plant, "store", STORE)
                 self._lanes = [PlainLane(plant), PlainLane(plant)]
             self._lanes[lane].is_fresh()
@@ -221,6 +225,16 @@ class FakeGround:
 
     def lose_copies(self) -> None:
         self._world.fault = lambda what, chance=0.0: what == "copy lost"  # type: ignore[method-assign]
+
+    def renew(self) -> int:
+        found: list[int] = []
+
+        def call() -> None:
+            assert self._plant is not None
+            found.append(Renewer(self._plant).renew())
+
+        self._do(call)
+        return found[0]
 
     def close(self) -> None:
         """Nothing is held."""
@@ -273,7 +287,7 @@ class RealGround:
                 connection.execute(f"DELETE FROM packhorse.{name}".encode())
         conninfo = postgres.settings_of(url, idle_ms=20_000, lock_ms=300)
         self._own = postgres.connect(conninfo)
-        plant = Plant(
+        plant = self._plant = Plant(
             app=self.app,
             sources=SOURCES,
             member=UUID(int=5),
@@ -308,6 +322,12 @@ class RealGround:
 
     def lose_copies(self) -> None:
         self._topics.lost = True
+
+    def renew(self) -> int:
+        renewer = Renewer(self._plant)
+        found = renewer.renew()
+        renewer.renew()  # with nothing to do it closes its connection
+        return found
 
 
 def _insert(connection: Any, one: UUID) -> None:

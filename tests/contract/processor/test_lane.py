@@ -280,6 +280,21 @@ def test_a_claim_that_is_left_is_anothers_at_once_and_the_old_token_counts_for_n
     assert known(ground).parked == {KEY: UUID(int=2)}
 
 
+@pytest.mark.case("T-23")
+def test_a_claim_whose_lane_lost_its_connection_is_left_long_before_its_lease_is_over(ground: Ground) -> None:
+    """Fails when the lane forgets it with all others: the key waits for half a minute."""
+    record(ground, failed(1))
+    record(ground, behind(2))
+    record(ground, done(1, row_of(ground, 1)))
+    ground.deeds[UUID(int=2)] = Deed.CUTS
+    claimed = ground.ask(ClaimKey(KEY), Begin(), run(ground, 2), CommitTransaction())[0]
+    assert claimed.claim is not None
+    assert ground.ask(ClaimKey(KEY), lane=1)[0].busy > 25
+    assert ground.renew() == 0
+    second = ground.ask(ClaimKey(KEY), lane=1)[0]
+    assert second.claim.token > claimed.claim.token
+
+
 def test_a_second_head_of_a_key_is_refused(ground: Ground) -> None:
     assert record(ground, failed(1))
     assert not record(ground, failed(2))

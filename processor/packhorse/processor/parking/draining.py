@@ -4,8 +4,8 @@ every effect.
 
 Order of effects, and what a crash between two of them does:
 
-1. `ClaimKey`: a token and a lease in the database. A crash leaves the lease to run out; then a redelivered copy, the
-   watchdog's wake-up or whoever finishes a head of the key claims anew.
+1. `ClaimKey`: a token and a lease in the database. A crash leaves the lease to run out, a lost connection leaves it to the
+   renewer; then a redelivered copy, the watchdog's wake-up or whoever finishes a head of the key claims anew.
 2. `Begin`, handlers, `Write`, `CommitTransaction` for some followers at a time: before the commit nothing has happened, and
    the next drainer finds the same followers. The last statement of `Write` asks for the token: a drainer that was frozen and
    wakes behind another's claim is refused, whole.
@@ -147,13 +147,13 @@ def drain(
         most: Transactions after which to stop; None: drain until the end.
 
     Raises:
-        DatabaseUnavailable, BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp, Down, Probed: It can't go on now; the
-            transaction was rolled back.
+        DatabaseUnavailable, BrokerUnavailable, RegistryUnavailable, Contention, Stopped, GivenUp, Down, Probed: It can't go on
+            now; the transaction was rolled back.
     """
     state = _State(key=key)
     try:
         return (yield from _rounds(state, followers, mine, most))
-    except (BrokerUnavailable, RegistryUnavailable, Stopped, GivenUp, Down, Probed):
+    except (BrokerUnavailable, RegistryUnavailable, Contention, Stopped, GivenUp, Down, Probed):
         yield RollBack()
         if state.held is not None:
             yield LeaveKey(state.held)
@@ -258,7 +258,6 @@ def _run(
         yield RollBack()
         state.contentions += 1
         if state.contentions > 2 * MOST_CONTENTIONS:
-            yield LeaveKey(claim)
             raise
         return None
     if results is None:

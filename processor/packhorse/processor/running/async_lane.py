@@ -76,17 +76,23 @@ class AsyncLane:
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
-        known = self._was_connected and (self._connection is None or self._connection.closed)
+        known = self._was_connected and self._is_lost
         asyncio.run_coroutine_threadsafe(self._connect(), self._loop.get()).result()
         if known:
             self._plant.reconnected()
         return known
+
+    @property
+    def _is_lost(self) -> bool:
+        return self._connection is None or self._connection.closed
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended; blocks the calling thread alone."""
         self._work, self._fence, self._has_marked, self._taken = work, fence, False, ()
         try:
             ended = asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
+            if self._is_lost:
+                self._plant.claims.lose(self)
             if self._has_marked:
                 asyncio.run_coroutine_threadsafe(self._forget_start(work), self._loop.get()).result()
             return ended

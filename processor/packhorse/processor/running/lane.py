@@ -72,6 +72,8 @@ class Lane:
         self._work, self._fence, self._has_marked, self._taken = work, fence, False, ()
         try:
             ended = drive(batch, self._execute)
+            if self._link.is_lost:
+                self._plant.claims.lose(self)
             if self._has_marked:
                 self._forget_start(work)
             return ended

@@ -16,6 +16,11 @@ class Link:
         self._was_connected = False
         self.held: postgres.GuardedConnection | None = None
 
+    @property
+    def is_lost(self) -> bool:
+        """Return whether there is no connection now."""
+        return self.held is None or self.held.closed
+
     def connection(self) -> postgres.GuardedConnection:
         """
         Return the connection; connect if there is none, and say so when there was one before.
@@ -37,7 +42,7 @@ class Link:
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
-        known = self._was_connected and (self.held is None or self.held.closed)
+        known = self._was_connected and self.is_lost
         self.connection()
         return known
 

@@ -1,8 +1,9 @@
-"""Beside the loop: renew the leases of parked keys that this process drains."""
+"""Beside the loop: renew the leases of parked keys that this process drains, and leave those that a lane could not leave."""
 
 import threading
 
 from packhorse.processor.plant import Plant
+from packhorse.processor.running.work import Claim
 from packhorse.processor.storing import postgres
 from packhorse.processor.watching.watchdog import forever
 
@@ -15,7 +16,7 @@ class Renewer:
     Renew the leases of what the lanes have claimed, for as long as they drain.
 
     A thread of its own: whatever else waits for the broker, a lease must not run out meanwhile. It is connected only while
-    there is something to renew. A process that is frozen renews nothing, and another drainer goes on.
+    there is something to renew or to leave. A process that is frozen renews nothing, and another drainer goes on.
     """
 
     def __init__(self, plant: Plant) -> None:
@@ -36,18 +37,22 @@ class Renewer:
 
     def renew(self) -> int:
         """
-        Renew what is claimed, and return how many leases that were.
+        Renew what is claimed, and return how many leases that were; leave what was claimed on connections that were lost.
 
         Raises:
             DatabaseUnavailable: The leases run on, for now.
         """
-        held = self._plant.claims.held()
-        if not held:
+        plant = self._plant
+        held, lost = plant.claims.held(), plant.claims.lost()
+        if not held and not lost:
             self._close()
             return 0
         if self._connection is None or self._connection.closed:
-            self._connection = postgres.connect(self._plant.conninfo)
-        return len(postgres.run(self._connection, self._plant.store.renew(held)))
+            self._connection = postgres.connect(plant.conninfo)
+        for one in lost:
+            postgres.run(self._connection, plant.store.leave(one.topic, Claim(one.key, one.token)))
+            plant.claims.left(one)
+        return len(postgres.run(self._connection, plant.store.renew(held)))
 
     def _serve(self) -> None:
         forever(self.renew, self._stop, self._plant, every=EVERY, name="renewer")
