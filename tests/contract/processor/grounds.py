@@ -50,6 +50,7 @@ TABLES = (
     "retry_message",
     "parked_key",
     "parked_message",
+    "started",
 )
 Asked = Request | Callable[[list[Any]], Request]
 """A request, or what makes one of the answers so far."""

@@ -110,6 +110,23 @@ def test_a_watermark_moves_by_compare_and_set(ground: Ground) -> None:
     assert (mark.offset, mark.leader_epoch, mark.same) == (8, None, True)
 
 
+@pytest.mark.case("T-11")
+def test_the_starts_of_messages_below_a_watermark_are_forgotten_when_it_moves(ground: Ground) -> None:
+    """Fails when they stay: nobody else deletes those of a process that died behind their results."""
+    spot = STREAM.topic_id, 0
+    elsewhere = STREAM.topic_id, 1
+    begun = [(spot, 1), (spot, 8), (spot, 9), (elsewhere, 1)]
+
+    def starts() -> list[int]:
+        return [ground.store(STORE.mark_start(where, at)) for where, at in begun]
+
+    assert starts() == [1, 1, 1, 1]
+    assert not ground.store(move(4, 9))
+    assert starts() == [2, 2, 2, 2]
+    assert ground.store(move(0, 9))
+    assert starts() == [1, 1, 3, 3]
+
+
 @pytest.mark.case("P-14")
 def test_a_handlers_writes_and_its_inbox_row_are_one_transaction(ground: Ground) -> None:
     """Fails when the lane commits before `Write`, or rolls back nothing."""

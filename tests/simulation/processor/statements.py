@@ -557,6 +557,10 @@ def move_watermarks(c: Session, v: Row) -> Done:
         if row is not None:
             c.put("watermark", key, {**row, "offset": new, "epoch": epoch})
             moved.append(key)
+            begun = [one for one, _ in c.scan("started") if one[:2] == key and one[2] < new]
+            clear_starts(
+                c, {"topic_id": topic_id, "partition": partition, "offsets": [one[2] for one in begun]}
+            )
     return moved, len(moved)
 
 

@@ -12,8 +12,10 @@ WHERE w.group_id = %(group)s AND w.topic_id = %(topic_id)s AND w.partition = %(p
     AND w."offset" = %(old)s AND w.incarnation = {incarnation} AND d.mode IS NOT NULL"""
 
 # Moves the watermarks of many partitions, each by compare-and-set, in one durable transaction of its own; returns those
-# that moved. Sorted, so that two owners of the same partitions do not wait for each other in a ring.
+# that moved. Sorted, so that two owners of the same partitions do not wait for each other in a ring. The starts of messages
+# below are forgotten with it: a process that dies behind the result of one leaves them.
 MOVE_WATERMARKS = """
+WITH moved AS (
 UPDATE "{schema}".watermark w
 SET "offset" = r.new, leader_epoch = r.epoch, moved_at = clock_timestamp()
 FROM {durable} d, (SELECT {incarnation} AS incarnation) s,
@@ -21,7 +23,12 @@ FROM {durable} d, (SELECT {incarnation} AS incarnation) s,
         %(epochs)s::int[]) AS u (topic_id, partition, old, new, epoch) ORDER BY u.topic_id, u.partition) r
 WHERE w.group_id = %(group)s AND w.topic_id = r.topic_id AND w.partition = r.partition AND w."offset" = r.old
     AND w.incarnation = s.incarnation AND d.mode IS NOT NULL
-RETURNING w.topic_id, w.partition"""
+RETURNING w.topic_id, w.partition, w."offset"
+), forgotten AS (
+    DELETE FROM "{schema}".started b USING moved m
+    WHERE b.group_id = %(group)s AND b.topic_id = m.topic_id AND b.partition = m.partition AND b."offset" < m."offset"
+)
+SELECT topic_id, partition FROM moved"""
 
 # The watermark of one partition, and whether this server wrote it. Always one row.
 READ_WATERMARK = """
