@@ -134,6 +134,54 @@ def test_a_shut_gate_lets_nothing_through_but_the_first_of_each_key_as_a_probe()
     assert offsets(queue.candidates("g")) == [0]
 
 
+class Asked(str):
+    """The name of a gate that counts how often it is compared."""
+
+    __slots__ = ("compared",)
+
+    def __init__(self, name: str) -> None:
+        del name
+        self.compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        self.compared += 1
+        return str.__eq__(self, other) is True
+
+    __hash__ = str.__hash__
+
+
+def test_a_queue_is_not_looked_through_for_a_gate_of_which_nothing_is_there() -> None:
+    """Fails when each look goes through all records: with many partitions that is much of the loop's time."""
+    queue = filled(waiting(0, None), *(waiting(n, None, gate="other") for n in range(1, 500)))
+    never, gone = Asked("never"), Asked("g")
+    assert queue.candidates(never) == []
+    assert never.compared == 0
+
+    settle(queue, queue.take(1))
+    assert queue.candidates(gone) == []
+    once = gone.compared
+    assert queue.candidates(gone) == []
+    assert gone.compared == once
+
+
+@pytest.mark.parametrize("how", ["left", "held", "behind", "new"])
+def test_a_gate_is_looked_for_again_when_records_come(how: str) -> None:
+    """Fails when only new records count: what comes back from a lane would never be tried."""
+    queue = filled(waiting(0, "a"), waiting(1, "b", gate="other"))
+    if how == "behind":
+        queue = filled(waiting(0, "a", gate="other"), waiting(1, "a"))
+    chunk = queue.take(1)
+    assert queue.take(1, shut={"other"}) == []
+    assert queue.candidates("g") == []
+    if how == "new":
+        queue.extend([waiting(2, "c")])
+    else:
+        left = [] if how == "behind" else [0]
+        settle(queue, chunk, *left, held={0: 1.0} if how == "held" else None)
+        queue.wake(2.0)
+    assert len(queue.candidates("g")) == 1
+
+
 class Machine:
     """The queue beside a plain list of what it was given."""
 

@@ -16,7 +16,7 @@ from packhorse.processor.member.queue import Queue, Waiting
 from packhorse.processor.running.work import Ran
 
 LOOK_AGAIN = 0.1
-"""Seconds after which all queues are looked through again for a probe, when none was found: that takes milliseconds."""
+"""Seconds after which all queues are looked through again for a probe, when none was found: it takes milliseconds where many wait."""
 
 
 class Gates:

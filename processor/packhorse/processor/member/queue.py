@@ -57,6 +57,7 @@ class Queue:
         "_end",
         "_epoch",
         "_flying",
+        "_gates",
         "_held",
         "_order",
         "_pending",
@@ -75,6 +76,7 @@ class Queue:
         self._behind: dict[str, deque[Waiting]] = {}
         self._flying: set[str] = set()
         self._held: list[tuple[float, Waiting]] = []
+        self._gates: set[str | None] = set()
         self._order: deque[tuple[int, int | None]] = deque()
         self._ahead: set[int] = set()
         self._end = offset
@@ -110,6 +112,7 @@ class Queue:
         """Append *records*, which lie behind all that is here, in offset order."""
         records = list(records)
         self._ready.extend(records)
+        self._gates.update({one.gate for one in records})
         self._order.extend(
             [(one.delivery.record.offset, one.delivery.record.leader_epoch) for one in records]
         )
@@ -164,10 +167,18 @@ class Queue:
         return chunk
 
     def candidates(self, gate: str) -> list[Waiting]:
-        """Return records behind *gate* of which one may be tried: of some keys that are free, the first each."""
+        """
+        Return records behind *gate* of which one may be tried: of some keys that are free, the first each.
+
+        A gate of which nothing is found ready is looked for again only when records have come: there may be thousands.
+        """
+        if gate not in self._gates:
+            return []
         seen: set[str] = set()
         found: list[Waiting] = []
+        is_here = False
         for one in self._ready:
+            is_here = is_here or one.gate == gate
             if one.key is not None and (one.key in seen or one.key in self._flying):
                 continue
             if one.key is not None:
@@ -176,6 +187,8 @@ class Queue:
                 found.append(one)
                 if len(found) >= _PROBED:
                     break
+        if not is_here:
+            self._gates.discard(gate)
         return found
 
     def pull(self, one: Waiting) -> None:
@@ -218,6 +231,7 @@ class Queue:
             if (behind := self._behind.pop(key, None)) is not None:
                 back.extend(behind)
         self._ready.extendleft(reversed(back))
+        self._gates.update({one.gate for one in back})
 
     @property
     def waits_until(self) -> float | None:
