@@ -1,7 +1,8 @@
 """
 Produce at a fixed rate: `python -m bench.processor.children.writer SCHEMA_ID FIRST RATE SECONDS`.
 
-Prints a JSON list of (number, when it was given to the client, seconds since the epoch). Nothing lingers.
+Prints a JSON list of (number, when it was given to the client, seconds since the epoch). Nothing lingers. A first record, which is
+not listed, waits until the client is connected and has its producer's id, which now and then takes half a second.
 """
 
 import json
@@ -13,6 +14,8 @@ from bench.processor.messages import record
 from confluent_kafka import Producer
 
 KEYS = 10_000
+READY = 900_000
+"""What is added to the first number for the record that is not listed."""
 
 
 def main(schema_id: str, first: str, rate: str, seconds: str) -> None:
@@ -23,6 +26,8 @@ def main(schema_id: str, first: str, rate: str, seconds: str) -> None:
             "enable.idempotence": True, "partitioner": "murmur2_random",
         }
     )  # fmt: skip
+    producer.produce(topic, **record(form, namespace, int(schema_id), int(first) + READY, KEYS))
+    assert producer.flush(30) == 0
     sent: list[tuple[int, float]] = []
     begun = time.monotonic()
     for number in range(int(float(rate) * float(seconds))):
