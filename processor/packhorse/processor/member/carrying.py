@@ -60,7 +60,6 @@ class Carrier:
         """Carry out *command*."""
         match command:
             case Open():
-                slot.seek = None
                 generation, number = slot.state.generation, next(self._numbers)
                 self._works.submit(
                     OpenJob(place=place, generation=generation, number=number, fence=slot.fence)
@@ -107,5 +106,10 @@ class Carrier:
                 self._fetcher.commit(topic, partition, position, epoch)
 
     def seek(self, place: Place, slot: Slot, offset: int) -> None:
-        """Send the client to *offset*; what it can't do now is tried again with time."""
+        """
+        Send the client to *offset*; what it can't do now is tried again with time, or with the next place it is sent to.
+
+        Until then it reads somewhere else. So nothing but a seek that succeeds ends this: a database that answers anew may find
+        that all that is remembered is still good, and sends it nowhere.
+        """
         slot.seek = None if self._fetcher.seek(*place, offset) else offset
