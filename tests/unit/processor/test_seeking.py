@@ -28,14 +28,14 @@ class World:
 
     def __post_init__(self) -> None:
         self.desk = Desk(
-            fetcher=self,  # type: ignore[arg-type]
-            works=self,  # type: ignore[arg-type]
+            fetcher=self,
+            works=self,
             lanes=1,
             streams=lambda place: STREAM,
             sort=Intake(Processor("unit")),
             limits=Limits(),
-            clock=self,  # type: ignore[arg-type]
-            chance=self,  # type: ignore[arg-type]
+            clock=self,
+            chance=self,
             alarm=lambda place, alarm: None,
         )
         self.desk.assigned([PLACE])
