@@ -34,7 +34,7 @@ class World:
             streams=lambda place: STREAM,
             sort=Intake(Processor("unit")),
             limits=Limits(),
-            clock=self,
+            clock=self,  # type: ignore[arg-type]
             chance=self,
             alarm=lambda place, alarm: None,
         )
