@@ -33,6 +33,7 @@ from packhorse.processor.running.work import (
     RETURNED,
     Claim,
     Claimed,
+    Failure,
     InboxRow,
     Known,
     Ran,
@@ -169,6 +170,33 @@ def test_a_head_whose_follower_is_a_stopped_handlers_is_left_behind_that_gate(*,
     gate = app().handlers["shop.Placed", False].name
     shut = frozenset({gate})
     of = replace(work({0: 1}, position=0), keys=["k"], shut=shut, probe=gate if probe else None)
+    ended, asked = carry_out(of, with_follower(of))
+    assert (ended.left, ended.gated) == ((0,), {0: gate})
+    assert isinstance(asked[-1], LeaveKey)
+    assert (RunHandler in map(type, asked), ended.ran) == ((True, RETURNED) if probe else (False, None))
+
+
+@pytest.mark.case("T-20")
+@pytest.mark.parametrize("contended", [False, True])
+def test_a_follower_that_says_again_and_again_that_its_system_is_down_is_charged(*, contended: bool) -> None:
+    """
+    Others of its handler get answers meanwhile, so its handler goes on, and it would come again for ever.
+
+    Fails when what is known of the delivery that led to it does not reach the follower, which alone can be charged for it.
+    """
+    of = replace(work({0: 1}, position=0), keys=["k"], contended=contended)
+    answers, down = with_follower(of), Ran(Failure.DOWN, "down", "nobody answers")
+    ended, asked = carry_out(of, lambda one: down if isinstance(one, RunHandler) else answers(one))
+    written = [result for one in asked if isinstance(one, Write) for result in one.results]
+    if contended:
+        assert [(one.delivery.id.int, one.outcome, one.attempt) for one in written] == [(9, Outcome.RETRY, 1)]
+        assert ended.left == ()
+    else:
+        assert (written, ended.left) == ([], (0,))
+
+
+def with_follower(of: Work) -> Callable[[Request], Any]:
+    """Return answers for the one delivery of *of*: its message is done, and one follower waits behind it."""
     head = of.deliveries[0]
     row = InboxRow(Outcome.DONE, 1, 0.0, 0.0, None, copied=True)
     behind = head._replace(id=UUID(int=9)), row._replace(outcome=Outcome.PARKED)
@@ -187,7 +215,4 @@ def test_a_head_whose_follower_is_a_stopped_handlers_is_left_behind_that_gate(*,
             case _:
                 return answers(request)
 
-    ended, asked = carry_out(of, parked)
-    assert (ended.left, ended.gated) == ((0,), {0: gate})
-    assert isinstance(asked[-1], LeaveKey)
-    assert (RunHandler in map(type, asked), ended.ran) == ((True, RETURNED) if probe else (False, None))
+    return parked

@@ -249,7 +249,7 @@ def _run(
         state.marked = True
         yield from followers.mark(members[0])
     some = members[:1] if state.alone or followers.alone else members
-    contended = state.contentions >= MOST_CONTENTIONS
+    contended = state.contentions >= MOST_CONTENTIONS or (followers.contended and not state.results)
     try:
         results = yield from followers.run(
             some, claim, contended=contended, blamed=state.conflicts > MOST_CONFLICTS

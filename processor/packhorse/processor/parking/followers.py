@@ -65,6 +65,8 @@ class Followers:
             over one of them: when it comes again, alone, the first follower that is left is the one.
         alone: One follower a transaction, so that it is known which one it is.
         charged: Why the first is charged a failed attempt instead of being run.
+        contended: The first has lost to others, or found its system down while it answered others, so often that it is charged
+            when it does so once more.
         most_starts: Processes that may die over the first before it is stopped: its start is put on record, under the offset of
             what led here. None: it is not.
         shut: Names of handlers that are stopped: followers of theirs wait.
@@ -79,6 +81,7 @@ class Followers:
     behind: Delivery | None = None
     alone: bool = False
     charged: Reason | None = None
+    contended: bool = False
     most_starts: int | None = None
     shut: Collection[str] = frozenset()
     probing: Attempt | None = None
