@@ -67,6 +67,9 @@ class Operator:
         done, _ = session.execute(
             redrive if redrives else discard, "operator's act", {"key": (source, one), "was": row}
         )
+        if done and not redrives:
+            # It may be done though the answer is lost.
+            world.checks.discarded.add(one)
         session.say("COMMIT" if done else "ROLLBACK")
         if done and redrives:
             world.say(f"operator redrives {one.int}")
@@ -75,7 +78,6 @@ class Operator:
                 script.deed, script.times = Deed.WELL, 0
         elif done:
             world.say(f"operator discards {one.int}")
-            world.checks.discarded.add(one)
         if done and world.theme == "unwatched":
             self._wakes(session, one, row)
 
