@@ -20,6 +20,7 @@ BLAME = {
     Deed.FAILS: {"failed"},
     Deed.STOPS: {"permanent"},
     Deed.JUNK: {"undecodable"},
+    Deed.DOWN: {"down"},
 }
 UNBOUND = {"sim.Free", "sim.Passed"}
 """Types that take no order, or give it up when one is redriven."""
@@ -94,10 +95,28 @@ class Checks:
     def moved(self, place: Place, old: int, new: int) -> None:
         """See that a watermark passes only what is durably dealt with, its copy where it should be."""
         self._marked[place] = max(new, self._marked.get(place, 0))
-        if place[0] == SOURCE:
-            for record in self._world.broker.logs[place].records:
-                if old <= record.offset < new:
-                    self._passed(self._id(record))
+        for record in self._world.broker.logs[place].records:
+            if not old <= record.offset < new:
+                continue
+            if place[0] == SOURCE:
+                self._passed(self._id(record))
+            elif record.value:
+                self._copy_passed(self._id(record), int(dict(record.headers)["attempt"] or 0))
+
+    def _stands(self, one: UUID, behind: int) -> bool:
+        """Return whether a message in quarantine is on its topic, or will be for a copy of an attempt later than *behind*."""
+        copies = self._world.broker.copies
+        return (one, None) in copies or any(
+            other == one and attempt is not None and attempt > behind for other, attempt in copies
+        )
+
+    def _copy_passed(self, one: UUID, attempt: int) -> None:
+        row = self._world.database.tables.rows["inbox"].get((SOURCE, one))
+        if row is not None and row["outcome"] == "quarantine":
+            self._see(
+                self._stands(one, attempt),
+                f"a tier's watermark passes {one.int}, which has no copy in quarantine",
+            )
 
     def _passed(self, one: UUID) -> None:
         rows, copies = self._world.database.tables.rows, self._world.broker.copies
@@ -113,7 +132,7 @@ class Checks:
             self._see(there, f"the watermark passes {one.int}, of which no attempt has a copy")
         if row["outcome"] == "quarantine":
             self._see(
-                (one, None) in copies, f"the watermark passes {one.int}, which has no copy in quarantine"
+                self._stands(one, 0), f"the watermark passes {one.int}, which has no copy in quarantine"
             )
 
     def finished(self) -> bool:

@@ -20,6 +20,10 @@ ATTEMPTS = 3
 DELAYS = ["500ms", "5s"]
 
 
+class Unreachable(Exception):
+    """What a handler calls does not answer."""
+
+
 class Deed(StrEnum):
     """What a run of the handler comes to, each time while it lasts."""
 
@@ -32,6 +36,7 @@ class Deed(StrEnum):
     CONTENDS = "contends"
     CUTS = "cuts"
     KILLS = "kills"
+    DOWN = "down"
     JUNK = "junk"
     REGISTRY = "registry"
 
@@ -107,29 +112,30 @@ TYPES: tuple[Any, ...] = (Placed, Called, Counted, Alone, Passed, Free)
 def make_app() -> Processor:
     """Return the processor under test."""
     app, retry = Processor(GROUP), Retry(attempts=ATTEMPTS, delays=DELAYS, budget="1h")
+    down = (Unreachable,)
 
-    @app.handler(Placed, retry=retry)
+    @app.handler(Placed, retry=retry, down=down)
     def placed(message: Placed, ctx: Context) -> None:
         handle(message, ctx)
 
-    @app.handler(Called, retry=retry)
+    @app.handler(Called, retry=retry, down=down)
     def called(message: Called, ctx: Context) -> None:
         handle(message, ctx)
 
-    @app.batch_handler(Counted, retry=retry)
+    @app.batch_handler(Counted, retry=retry, down=down)
     def counted(batch: Batch[Counted], ctx: BatchContext) -> None:
         for item in batch:
             answer(item, ctx)
 
-    @app.handler(Alone, retry=retry, isolation="message")
+    @app.handler(Alone, retry=retry, down=down, isolation="message")
     def alone(message: Alone, ctx: Context) -> None:
         handle(message, ctx)
 
-    @app.handler(Passed, retry=retry, after_quarantine="continue")
+    @app.handler(Passed, retry=retry, down=down, after_quarantine="continue")
     def passed(message: Passed, ctx: Context) -> None:
         handle(message, ctx)
 
-    @app.handler(Free, retry=retry, ordering="none")
+    @app.handler(Free, retry=retry, down=down, ordering="none")
     def free(message: Free, ctx: Context) -> None:
         handle(message, ctx)
 
@@ -205,6 +211,8 @@ def _do(deed: Deed, one: UUID, connection: Any) -> None:
     match deed:
         case Deed.FAILS:
             raise ValueError("fails")
+        case Deed.DOWN:
+            raise Unreachable
         case Deed.LATER:
             raise Later(after="2s")
         case Deed.STOPS:

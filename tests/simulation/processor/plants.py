@@ -140,6 +140,21 @@ def key_runs_twice() -> Any:
     return patch.object(Queue, "take", free)
 
 
+def wait_before_an_earlier_one() -> Any:
+    """Let a record wait alone though an earlier one of its key goes back."""
+
+    def settle(self: Queue, chunk: Any, left: Any, held: Any, now: float) -> None:
+        settled(self, chunk, left, {}, now)
+        for one in [one for one in self._ready if one.delivery.record.offset in held]:
+            self._ready.remove(one)
+            self._held.append((now + held[one.delivery.record.offset], one))
+            if one.key is not None:
+                self._flying.add(one.key)
+
+    settled = Queue.settle
+    return patch.object(Queue, "settle", settle)
+
+
 def end_jumps_a_gap() -> Any:
     """Take the last message that is dealt with for the end."""
 
@@ -313,6 +328,7 @@ PLANTS: dict[Callable[[], Any], str] = {
     one_statement: "races",
     no_token_and_no_row: "zombies",
     key_runs_twice: "",
+    wait_before_an_earlier_one: "systems",
     end_jumps_a_gap: "",
     mark_what_was_read: "",
     commit_what_was_read: "",

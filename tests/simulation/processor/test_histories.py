@@ -15,7 +15,7 @@ from tests.simulation.processor.world import fault_of
 SEEDS = int(os.environ.get("PACKHORSE_TEST_SEEDS", "1000"))
 BLOCK = 50
 SHARES = {
-    "": 0.35,
+    "": 0.3,
     "parking": 0.15,
     "owners": 0.1,
     "losses": 0.1,
@@ -24,6 +24,7 @@ SHARES = {
     "zombies": 0.05,
     "returns": 0.05,
     "restores": 0.05,
+    "systems": 0.05,
 }
 """How many of all seeds each theme gets."""
 ENOUGH = 800
@@ -46,6 +47,7 @@ BLOCKS = [
 @pytest.mark.case("P-31")
 @pytest.mark.case("T-01")
 @pytest.mark.case("T-03")
+@pytest.mark.case("T-20")
 @pytest.mark.case("T-23")
 @pytest.mark.parametrize(("theme", "first"), BLOCKS)
 def test_no_schedule_loses_doubles_or_swaps_a_message(theme: str, first: int) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.simulation.processor.world import World
 
 ENDLESS = 1_000
-PASSING = {Deed.LATER, Deed.SLOW, Deed.REGISTRY}
+PASSING = {Deed.LATER, Deed.SLOW, Deed.DOWN, Deed.REGISTRY}
 """What would go on for hours if it went on for ever, and costs no attempt."""
 SMALL = {Deed.WELL, Deed.FAILS, Deed.LATER, Deed.STOPS, Deed.SKIPS}
 """Deeds that leave process and connection alone."""
@@ -74,7 +74,16 @@ LIVELY = Kind(
     types=(Placed, Called, Alone),
     pauses=(0.0, 0.01, 0.1, 0.5),
 )
+AWAY = Kind(
+    keys=2,
+    troubled=(0.2, 0.4),
+    at_start=(1.0, 0.5),
+    deeds=(Deed.DOWN, Deed.DOWN, Deed.FAILS),
+    types=(Placed, Called, Counted),
+    pauses=(0.0, 0.1, 0.5),
+)
 KINDS = {
+    "systems": AWAY,
     "races": RACES,
     "zombies": RACES,
     "parking": PARKING,

@@ -32,12 +32,18 @@ THEMES: dict[str, tuple[str, ...]] = {
     "races": ("process",),
     "zombies": (),
     "returns": ("deal",),
+    "systems": ("deal",),
     "restores": ("down", "restore", "restore", "cut"),
     "losses": ("down", "down", "restore", "restore", "cut"),
     "owners": ("process", "process", "deal", "deal"),
 }
 """What a theme's greater faults are."""
-SMALL = {"zombies": ("frozen",), "returns": ("none",), "restores": ("stale fetch", "seek fails")}
+SMALL = {
+    "zombies": ("frozen",),
+    "returns": ("none",),
+    "systems": ("copy",),
+    "restores": ("stale fetch", "seek fails"),
+}
 """Themes that have but these of the smaller faults: the others would use up what a schedule may have."""
 CALM = 0.15
 """How many of all schedules have no fault at all."""

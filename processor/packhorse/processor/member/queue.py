@@ -142,7 +142,7 @@ class Queue:
         blocked: set[str] = set()
         ready, flying = self._ready, self._flying
         most = 4 * limit + 64
-        while ready and len(chunk) < limit and len(passed) < most:
+        while ready and len(chunk) < limit and (not chunk or len(passed) < most):
             one = ready.popleft()
             key = one.key
             if key is not None and key in flying:
@@ -204,6 +204,7 @@ class Queue:
         left = frozenset(left)
         back: list[Waiting] = []
         after: dict[str, list[Waiting]] = {}
+        first: set[str | None] = set()
         for one in chunk:
             offset = one.delivery.record.offset
             if offset not in left:
@@ -212,12 +213,13 @@ class Queue:
                 self._size -= one.size
             elif one.key is not None and one.key in after:
                 after[one.key].append(one)
-            elif offset in held:
+            elif offset in held and (one.key is None or one.key not in first):
                 self._held.append((now + held[offset], one))
                 if one.key is not None:
                     after[one.key] = []
             else:
                 back.append(one)
+                first.add(one.key)
         for key, later in after.items():
             if later:
                 self._behind.setdefault(key, deque()).extendleft(reversed(later))
