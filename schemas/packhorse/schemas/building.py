@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from types import MemberDescriptorType
+from types import FunctionType, MemberDescriptorType
 from typing import Any
 
 Build = Callable[[Mapping[str, Any]], Any]
@@ -33,12 +33,14 @@ def builder_of(cls: type) -> Build:
 def _only_sets_fields(cls: type) -> bool:
     """Return whether making a *cls* sets its slots and does nothing else: its `__init__` is the one that `dataclass` wrote."""
     own = cls.__dict__
-    if type(cls) is not type or "__dataclass_params__" not in own or "__init__" not in own:
+    parameters, init = own.get("__dataclass_params__"), own.get("__init__")
+    # Of a class that isn't frozen the constructor goes through its `__setattr__`, which may have something to say.
+    if type(cls) is not type or parameters is None or not parameters.frozen or type(init) is not FunctionType:
         return False
     if hasattr(cls, "__post_init__") or any("__new__" in kind.__dict__ for kind in cls.__mro__[:-1]):
         return False
-    # What dataclass writes comes from no file; an `__init__` of the class's own is kept by it.
-    if own["__init__"].__code__.co_filename != "<string>":
+    # An `__init__` of the class's own is kept by dataclass; what it writes itself, it writes inside such a function.
+    if not init.__code__.co_qualname.startswith("__create_fn__."):
         return False
     fields = dataclasses.fields(cls)
     return all(field.init and type(own.get(field.name)) is MemberDescriptorType for field in fields)

@@ -1,6 +1,7 @@
 """Message classes made of their fields: the same as their constructor makes, and never around one that does more."""
 
 from dataclasses import dataclass, field
+from functools import partialmethod
 from typing import Any, Self
 
 import pytest
@@ -50,24 +51,24 @@ class Checked:
             raise ValueError("negative")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Own:
     """Has a constructor of its own, which dataclass leaves alone."""
 
     amount: int
 
     def __init__(self, amount: int) -> None:
-        self.amount = amount * 2
+        object.__setattr__(self, "amount", amount * 2)
 
 
-@dataclass(slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False)
 class Inherits(Own):
     """Has its parent's constructor."""
 
     amount: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Counted:
     """Is told when one is made."""
 
@@ -79,12 +80,48 @@ class Counted:
         return object.__new__(cls)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Partly:
     """Sets a field by itself."""
 
     amount: int
     double: int = field(init=False, default=7)
+
+
+@dataclass(slots=True)
+class Bounded:
+    """Looks at each value that is set."""
+
+    amount: int
+
+    def __setattr__(self, name: str, value: int) -> None:
+        object.__setattr__(self, name, min(value, 5))
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Has a constructor that is no function."""
+
+    amount: int
+
+
+def _times(made: Replaced, amount: int, factor: int) -> None:
+    object.__setattr__(made, "amount", amount * factor)
+
+
+Replaced.__init__ = partialmethod(_times, factor=2)  # type: ignore[method-assign,assignment]
+
+
+def written() -> type:
+    """Return a class with a constructor of its own, whose source has the same name as what dataclass writes."""
+    space: dict[str, Any] = {"dataclass": dataclass}
+    exec(
+        "@dataclass(frozen=True, slots=True)\nclass Written:\n    amount: int\n"
+        "    def __init__(self, amount): object.__setattr__(self, 'amount', amount * 2)\n",
+        space,
+    )
+    found: type = space["Written"]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +149,9 @@ def test_a_plain_class_is_made_without_its_constructor(monkeypatch: pytest.Monke
         (Own, {"amount": 1}, {"amount": 2}),
         (Inherits, {"amount": 1}, {"amount": 2}),
         (Partly, {"amount": 1}, {"amount": 1, "double": 7}),
+        (Bounded, {"amount": 9}, {"amount": 5}),
+        (Replaced, {"amount": 1}, {"amount": 2}),
+        (written(), {"amount": 1}, {"amount": 2}),
         (Child, {"amount": 1, "note": "n", "more": 2}, {"amount": 1, "note": "n", "more": 2}),
         (dict, {"amount": 1}, {}),
     ],
