@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import psycopg
 import pytest
 from tests.contract.processor.parties import (
     GROUP,
@@ -281,4 +282,38 @@ def test_leases_are_renewed_for_as_long_as_a_lane_drains(ground: Ground) -> None
     ground.plant.claims.enter(lane, TOPIC, claim)
     assert renewer.renew() == 0, "the token has moved"
     ground.plant.claims.forget(lane)
+    renewer.renew()
+
+
+def test_a_lost_claim_whose_row_is_locked_keeps_no_lease_from_being_renewed_and_no_other_from_being_left(
+    ground: Ground, tables: str
+) -> None:
+    """Fails when lost claims are left before leases are renewed, or when the first that can't be left ends the look."""
+    party, plant = ground.party, ground.plant
+    keys = [b"a", b"b", b"k"]
+    party.record(*(failed(n, key) for n, key in enumerate(keys)))
+    claims = {}
+    for n, key in enumerate(keys):
+        party.record(done(n, key, row=party.row(n)), stream=TIER)
+        party.record(failed(n + 10, key))
+        claims[key] = party.run(STORE.claim(TOPIC, key_hash(key), "test", lease=1.0)).claim
+    lanes = {key: object() for key in keys}
+    for key, claim in claims.items():
+        assert claim is not None
+        plant.claims.enter(lanes[key], TOPIC, claim)
+    locked, other = sorted(keys[:2], key=key_hash)
+    plant.claims.lose(lanes[locked])
+    plant.claims.lose(lanes[other])
+    with psycopg.connect(tables) as backend:  # the one that the lane thinks lost
+        backend.execute(
+            "SELECT FROM packhorse.parked_key WHERE key_hash = %s FOR UPDATE", (key_hash(locked),)
+        )
+        renewer = Renewer(plant)
+        assert renewer.renew() == 1
+        assert party.run(STORE.claim(TOPIC, K, "other")).busy > 25
+        assert [one.key for one in plant.claims.lost()] == [key_hash(locked)]
+    renewer.renew()
+    assert plant.claims.lost() == []
+    for key in keys:
+        plant.claims.forget(lanes[key])
     renewer.renew()
