@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from packhorse.core.errors import DatabaseUnavailable, PackhorseError
+from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable, PackhorseError
 from packhorse.core.message import MessageType
 from packhorse.processor import Context, Processor
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Record, Stream, delivery_of
-from packhorse.processor.running.batch import run_batch
+from packhorse.processor.running.batch import Report, run_batch
 from packhorse.processor.running.endings import GivenUp
 from packhorse.processor.running.requests import (
     ClaimKey,
@@ -27,6 +27,7 @@ from packhorse.processor.running.requests import (
     Request,
     RollBack,
     RunHandler,
+    SendKept,
     Write,
 )
 from packhorse.processor.running.work import (
@@ -38,6 +39,7 @@ from packhorse.processor.running.work import (
     Known,
     Ran,
     Released,
+    Result,
     Work,
 )
 
@@ -76,9 +78,9 @@ def work(epochs: dict[int, int | None], *, position: int, leader_epoch: int | No
     )
 
 
-def carry_out(of: Work, answers: Answers) -> tuple[ChunkEnded, list[Request]]:
+def carry_out(of: Work, answers: Answers, report: Report | None = None) -> tuple[ChunkEnded, list[Request]]:
     """Answer what the batch asks for until it has ended; an error is thrown in."""
-    batch, asked = run_batch(of, app(), jitter=lambda: 0.0, clock=lambda: 0.0), []
+    batch, asked = run_batch(of, app(), jitter=lambda: 0.0, clock=lambda: 0.0, report=report), []
     try:
         request = next(batch)
         while True:
@@ -193,6 +195,28 @@ def test_a_follower_that_says_again_and_again_that_its_system_is_down_is_charged
         assert ended.left == ()
     else:
         assert (written, ended.left) == ([], (0,))
+
+
+@pytest.mark.case("T-21")
+def test_what_was_committed_of_followers_is_told_though_the_broker_is_away_then() -> None:
+    """Fails when it is told by a drain that ends well only: no brake, no metric and no log line ever hears of it."""
+    of = replace(work({0: 1}, position=0), keys=["k"])
+    answers = with_follower(of)
+
+    def away(request: Request) -> Any:
+        match request:
+            case RunHandler():
+                return Ran(Failure.PERMANENT, "permanent", "E")
+            case SendKept():
+                return BrokerUnavailable("nobody answers")
+            case _:
+                return answers(request)
+
+    told: list[Result] = []
+    ended, _ = carry_out(of, away, report=lambda results, duplicates: told.extend(results))
+    assert (ended.ended, ended.left) == (Ended.AWAY, (0,))
+    assert [(one.delivery.id.int, one.outcome) for one in told] == [(9, Outcome.QUARANTINE)]
+    assert [(seen.attempts, seen.failed) for seen in ended.tallies.values()] == [(1, 1)]
 
 
 def with_follower(of: Work) -> Callable[[Request], Any]:

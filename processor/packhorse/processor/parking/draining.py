@@ -35,7 +35,7 @@ from packhorse.processor.running.requests import (
     RollBack,
     SendKept,
 )
-from packhorse.processor.running.tallying import too_many
+from packhorse.processor.running.tallying import Followed
 from packhorse.processor.running.work import (
     Claim,
     Claimed,
@@ -91,15 +91,24 @@ class _State:
     """What a drain remembers between two transactions."""
 
     key: str
+    into: Followed
+    start: int = field(init=False)
     held: Claim | None = None
-    results: list[Result] = field(default_factory=list)
     first: object = None
     conflicts: int = 0
     contentions: int = 0
     marked: bool = False
 
+    def __post_init__(self) -> None:
+        self.start = len(self.into.results)
+
     def ended(self, ending: Ending, **more: Any) -> Drained:
-        return Drained(ended=ending, results=self.results, **more)
+        return Drained(ended=ending, results=self.into.results[self.start :], **more)
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether nothing was committed yet."""
+        return len(self.into.results) == self.start
 
     def meet(self, member: Member) -> None:
         """Begin counting anew when another follower is the first."""
@@ -134,6 +143,7 @@ def drain(
     *,
     mine: Callable[[Handler | None], bool] = lambda handler: True,  # noqa: ARG005 its name says what it is
     most: int | None = None,
+    into: Followed | None = None,
 ) -> Drain:
     """
     Run the followers of *key* in order, until none is left or one fails, and return what it came to.
@@ -145,12 +155,13 @@ def drain(
         followers: How they are run.
         mine: Whether this lane can run a handler.
         most: Transactions after which to stop; None: drain until the end.
+        into: Takes what is committed, as soon as it is: whoever asked must know of it also when the drain breaks off.
 
     Raises:
         DatabaseUnavailable, BrokerUnavailable, RegistryUnavailable, Contention, Stopped, GivenUp, Down, Probed: It can't go on
             now; the transaction was rolled back.
     """
-    state = _State(key=key)
+    state = _State(key=key, into=into or Followed())
     try:
         return (yield from _rounds(state, followers, mine, most))
     except (BrokerUnavailable, RegistryUnavailable, Contention, Stopped, GivenUp, Down, Probed):
@@ -173,11 +184,9 @@ def _rounds(
             if (ended := (yield from _let_go(state))) is not None:
                 return ended
             continue
-        if made == most or too_many(state.results):
+        if made == most or state.into.too_many:
             return (yield from _left(state, Ending.MORE))
-        members = yield from followers.prepare(
-            claimed.followers, state.key, claimed.now, first=not state.results
-        )
+        members = yield from followers.prepare(claimed.followers, state.key, claimed.now, first=state.is_new)
         some = _together(members, mine, followers)
         if not some:
             handler = members[0].handler
@@ -249,7 +258,7 @@ def _run(
         state.marked = True
         yield from followers.mark(members[0])
     some = members[:1] if state.alone or followers.alone else members
-    contended = state.contentions >= MOST_CONTENTIONS or (followers.contended and not state.results)
+    contended = state.contentions >= MOST_CONTENTIONS or (followers.contended and state.is_new)
     try:
         results = yield from followers.run(
             some, claim, contended=contended, blamed=state.conflicts > MOST_CONFLICTS
@@ -267,7 +276,7 @@ def _run(
 
 def _recorded(state: _State, results: list[Result]) -> Generator[Request, Any, bool]:
     """See that copies of what failed stand; return whether the key waits for a new head."""
-    state.results.extend(results)
+    state.into.add(results)
     failed = [r.delivery.id for r in results if r.outcome in {Outcome.RETRY, Outcome.QUARANTINE}]
     if failed:
         yield SendKept(failed)

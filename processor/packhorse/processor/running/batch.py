@@ -41,7 +41,7 @@ from packhorse.processor.running.requests import (
     RollBack,
 )
 from packhorse.processor.running.sorting import Sorted, below_watermark, sort
-from packhorse.processor.running.tallying import summed, tallies, tallies_of_followers
+from packhorse.processor.running.tallying import Followed, summed, tallies, tallies_of_followers
 from packhorse.processor.running.verdict import Attempt
 from packhorse.processor.running.work import (
     Failure,
@@ -73,7 +73,7 @@ class Chunk:
         held: Offsets that wait alone, and for how many seconds.
         gated: Offsets of finished heads behind which a follower of a stopped handler is next, and that handler.
         others: Offsets of finished heads behind which a handler of a lane of the other kind is next.
-        drained: What was committed of followers.
+        drained: What was committed of followers, also of those after whose commit the chunk broke off.
         members, results: What was committed, for the counts.
         duplicates: Deliveries that were dealt with before.
     """
@@ -87,7 +87,7 @@ class Chunk:
     held: dict[int, float] = field(default_factory=dict)
     gated: dict[int, str] = field(default_factory=dict)
     others: set[int] = field(default_factory=set)
-    drained: list[Result] = field(default_factory=list)
+    drained: Followed = field(default_factory=Followed)
     members: list[Member] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     duplicates: list[Delivery] = field(default_factory=list)
@@ -98,7 +98,8 @@ class Chunk:
 
     def _tallies(self) -> dict[str, Seen]:
         found = tallies(self.members, self.results)
-        return summed(found, tallies_of_followers(self.drained, self.app)) if self.drained else found
+        behind = self.drained.results
+        return summed(found, tallies_of_followers(behind, self.app)) if behind else found
 
     def ended(self, ended: Ended, **more: Any) -> ChunkEnded:
         """Return how the chunk ended: what is not settled is left."""
@@ -175,7 +176,7 @@ def run_batch(
         yield RollBack()
         ended = chunk.ended(Ended.GIVEN_UP)
     if report is not None:
-        report([*chunk.results, *chunk.drained], len(chunk.duplicates))
+        report([*chunk.results, *chunk.drained.results], len(chunk.duplicates))
     return ended
 
 

@@ -17,7 +17,6 @@ from packhorse.processor.running.requests import (
     SendRound,
 )
 from packhorse.processor.running.sorting import Sorted
-from packhorse.processor.running.tallying import too_many
 from packhorse.processor.running.work import Member, Result
 
 if TYPE_CHECKING:
@@ -97,12 +96,11 @@ def _let_go(
     released = yield from release(list(heads.values()))
     found = {key: Drained(ended=Ending.BUSY, wait=wait) for key, wait in released.busy.items()}
     for key in released.waiting:
-        if too_many(chunk.drained):
+        if chunk.drained.too_many:
             found[key] = Drained(ended=Ending.MORE)
             continue
         offset = next(offset for offset, of in heads.items() if of == key)
-        found[key] = yield from drain(key, _followers(chunk, offset), mine=chunk.runs)
-        chunk.drained.extend(found[key].results)
+        found[key] = yield from drain(key, _followers(chunk, offset), mine=chunk.runs, into=chunk.drained)
     for offset, key in heads.items():
         _settle(chunk, offset, found.get(key, _LET_GO), sent=offset not in unsent)
 

@@ -13,6 +13,31 @@ MOST_FAILED = 30
 _DONE = Outcome.DONE
 
 
+class Followed:
+    """
+    What a chunk has committed of followers, whatever became of it afterwards; counted once, since there may be very many.
+
+    Attributes:
+        results: All of them.
+    """
+
+    __slots__ = ("_failed", "results")
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+        self._failed = 0
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Take what a transaction has committed."""
+        self.results.extend(results)
+        self._failed += sum(map(has_failed, results))
+
+    @property
+    def too_many(self) -> bool:
+        """Return whether so many have failed that the brakes are to hear of it before more are run."""
+        return self._failed >= MOST_FAILED and 2 * self._failed > len(self.results)
+
+
 def tallies(members: list[Member], results: list[Result]) -> dict[str, Seen]:
     """Return, by handler, how the first attempts among *results* ended; one that was put off has not failed."""
     if all(r.outcome is _DONE and r.row is None for r in results):
@@ -45,12 +70,6 @@ def summed(first: Mapping[str, Seen], then: Mapping[str, Seen]) -> dict[str, See
         of = found.get(name, Seen(0))
         found[name] = Seen(of.attempts + more.attempts, of.failed << more.attempts | more.failed)
     return found
-
-
-def too_many(results: Sequence[Result]) -> bool:
-    """Return whether so many of *results* have failed that the brakes are to hear of it before more are run."""
-    failed = sum(map(has_failed, results))
-    return failed >= MOST_FAILED and 2 * failed > len(results)
 
 
 def has_failed(result: Result) -> bool:
