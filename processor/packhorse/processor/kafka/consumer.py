@@ -27,6 +27,8 @@ A call from Python, once it is optimized, does not look whether the client left 
 error would come up somewhere later. This way it is raised at once.
 """
 Assignment = list[tuple[str, int]]
+REFUSED_WAIT = 5.0
+"""Seconds that a client which could not subscribe has to close."""
 
 
 class Rebalances(Protocol):
@@ -93,19 +95,23 @@ class GroupConsumer:
 
     def join(self) -> None:
         """
-        Make the client and join the group.
+        Make the client and join the group; a client that can't is closed.
 
         Raises:
             UsageError: The client refuses one of its properties; names it.
         """
         given = {**self._properties, "on_commit": self._on_commit, "error_cb": self._on_error}
         self._consumer = made(lambda: Consumer(given))
-        self._consumer.subscribe(
-            self._topics,
-            on_assign=self._on_assign,
-            on_revoke=self._on_revoke,
-            on_lost=self._on_lost,
-        )
+        try:
+            self._consumer.subscribe(
+                self._topics,
+                on_assign=self._on_assign,
+                on_revoke=self._on_revoke,
+                on_lost=self._on_lost,
+            )
+        except BaseException:
+            self.close(REFUSED_WAIT)
+            raise
 
     def poll(self, wait: float, most: int) -> Polled:
         """Wait up to *wait* seconds for a record and return it with what else is there; runs the rebalance callbacks."""
