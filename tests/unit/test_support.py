@@ -1,6 +1,10 @@
 """What the tests stand on: waiting with a deadline, and where the stack comes from."""
 
 import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from tests.support.stack import named_stack
@@ -54,3 +58,22 @@ def test_the_environment_names_a_stack_whole_or_not_at_all() -> None:
     assert named_stack({}) is None
     with pytest.raises(RuntimeError, match="PACKHORSE_REGISTRY_URL not: set all three or none"):
         named_stack({name: value for name, value in ALL.items() if "REGISTRY" not in name})
+
+
+def test_ctrl_c_reaches_children_of_tests_that_run_in_the_background() -> None:
+    """Fails when what was started with SIGINT ignored hands that on: a child that waits for Ctrl-C would wait for ever."""
+    child = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    in_background = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); import tests.conftest; "
+        f"subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    )
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(
+        [sys.executable, "-c", in_background],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "True\n"
