@@ -3,8 +3,9 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
@@ -32,7 +33,10 @@ from tests.support.wait import eventually
 
 from packhorse.core.errors import NotReady
 from packhorse.producer.grants import PURPOSES, grants
-from packhorse.relay.retention.model import Code, Empty, Make
+from packhorse.relay.postgres.connection import Reach
+from packhorse.relay.retention.model import Code, Empty, Facts, Make, Outcome, Rules
+from packhorse.relay.retention.postgres import PostgresPartitions
+from packhorse.relay.retention.shell import run_once
 
 DEFAULT = "outbox_default"
 AHEAD = 15
@@ -327,24 +331,47 @@ def test_weeks_of_load_leave_as_many_partitions_and_rows_as_are_kept(
     assert codes(retention.run().outcomes) == {}
 
 
+class Together(PostgresPartitions):
+    """Partitions of one of several processes: no look begins before all steps are over, and no step before all looks are."""
+
+    def __init__(self, url: str, *gates: threading.Barrier) -> None:
+        super().__init__(url, "packhorse", reach=Reach(answer=20))
+        self._gates = gates
+
+    def facts(self) -> Facts:
+        before, after = self._gates
+        before.wait(20)
+        found = super().facts()
+        after.wait(20)
+        return found
+
+
 @pytest.mark.case("B-11")
 def test_of_several_processes_one_works_at_a_time(connection: Connection, database: str) -> None:
-    """Fails when a step does not take the advisory lock, and asks for locks that another process's step has."""
+    """
+    Fails when a step does not take the advisory lock, and asks for locks that another process's step has.
+
+    All take each step at the same moment. Nobody looks meanwhile: a look has the lock of a partition for as long as it reads
+    its size, a drop does not wait for that, and it would be busy by right.
+    """
     old = past(connection, 34)[:20]
     publish(connection)
-    several = [Retention(database) for _ in range(3)]
-    start = threading.Barrier(3)
+    gates = threading.Barrier(3), threading.Barrier(3)
 
-    def run(one: Retention) -> list[tuple[str, str]]:
-        start.wait(10)
+    def run() -> list[tuple[str, str]]:
         done: list[tuple[str, str]] = []
-        while set(old) & {partition.name for partition in one.facts().partitions}:
-            done += codes(one.run().outcomes).items()
-        one.close()
-        return done
+        rules = Rules(keep_days=14, ahead=14)
+        with closing(Together(database, *gates)) as mine:
+            while True:
+                taken: list[Outcome] = []
+                run_once(mine, rules, by="test", tell=taken.append, ended=partial(bool, taken))
+                if not taken:
+                    return done
+                done += codes(taken).items()
 
     with ThreadPoolExecutor(3) as pool:
-        found = [each for done in pool.map(run, several) for each in done]
+        runs = [pool.submit(run) for _ in range(3)]
+        found = [each for one in runs for each in one.result()]
     assert sorted(step for step, code in found if code == "emptied") == sorted(
         f"empty {name}" for name in old
     )
