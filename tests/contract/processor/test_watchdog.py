@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -27,7 +28,7 @@ from packhorse.processor.copies import CopiesMissed, Copy
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import WAKE, key_hash
 from packhorse.processor.storing import postgres
-from packhorse.processor.storing.store import Place
+from packhorse.processor.storing.store import After, Place
 from packhorse.processor.watching.renewer import Renewer
 from packhorse.processor.watching.watchdog import Watchdog
 from packhorse.producer import Outbox
@@ -317,3 +318,37 @@ def test_a_lost_claim_whose_row_is_locked_keeps_no_lease_from_being_renewed_and_
     for key in keys:
         plant.claims.forget(lanes[key])
     renewer.renew()
+
+
+MANY = """
+INSERT INTO packhorse.quarantined_message (group_id, topic, message_id, topic_id, partition, "offset", headers, reason, attempts,
+    first_failed_at, quarantined_at, state, copy_offset, redrive_sent_at)
+SELECT %(group)s, %(topic)s, md5(n::text)::uuid, %(id)s, n %% 6, n, '[]', 'failed', 5, now(), now() - interval '1 hour', %(state)s,
+    CASE WHEN %(done)s AND %(state)s = 'quarantined' THEN n END, CASE WHEN %(done)s THEN now() END
+FROM generate_series(1, 20000) AS n"""
+OPEN = """
+INSERT INTO packhorse.inbox (group_id, topic, message_id, outcome, attempt, partition, "offset", due_at)
+SELECT group_id, topic, message_id, 'retry', 6, partition, "offset", now() - interval '1 minute'
+FROM packhorse.quarantined_message"""
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("state", ["redriven", "quarantined"])
+def test_a_look_reads_no_more_for_all_that_is_redriven_or_in_quarantine(
+    ground: Ground, state: str, is_done: bool
+) -> None:
+    """Fails when a look sorts all of it, or goes through the rows of what is sent: there may be hundreds of thousands."""
+    connection, store = ground.party.connection, STORE
+    connection.execute(
+        MANY, {"group": GROUP, "topic": TOPIC, "id": UUID(int=77), "state": state, "done": is_done}
+    )
+    connection.execute(OPEN)
+    connection.execute("VACUUM ANALYZE packhorse.quarantined_message")
+    connection.execute("VACUUM ANALYZE packhorse.inbox")
+    steps = (store.due_redrives if state == "redriven" else store.late_copies)((TOPIC, "other"), After())
+    asked = next(steps)
+    plan = connection.execute(b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + asked.text, asked.parameters)
+    found: Any = (plan.fetchone() or (None,))[0]
+    blocks = found[0]["Plan"]["Shared Hit Blocks"] + found[0]["Plan"]["Shared Read Blocks"]
+    assert found[0]["Plan"]["Actual Rows"] == (0 if is_done else 100)
+    assert blocks < 700, found
