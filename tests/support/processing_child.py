@@ -2,7 +2,8 @@
 A processor in a process of its own, to be killed: `python -m tests.support.processing_child NAMESPACE [POINT COUNT]`.
 
 At the COUNT-th time that it comes to POINT it kills itself with SIGKILL, in the middle of whatever runs. SLOW in the
-environment names a file: while it exists, the handler waits. A message that says "kills" does the same to its process.
+environment names a file: while it exists, the handler waits. A message that says "kills" does the same to its process, once
+another lane has begun what it may begin; one that says "lingers" takes so long that it is not done by then.
 """
 
 import os
@@ -77,6 +78,8 @@ def main(namespace: str, point: str = "", count: str = "1") -> None:
     @app.handler(noted(namespace), retry=Retry(attempts=2, delays=["100ms"]))
     def handle(message: Any, ctx: Context) -> None:
         note(message, ctx)
+        if message.what in {"kills", "lingers"}:
+            Event().wait(0.3 if message.what == "kills" else 1.0)
         if message.what == "kills":
             os.kill(os.getpid(), signal.SIGKILL)
         while slow is not None and slow.exists():

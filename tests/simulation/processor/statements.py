@@ -621,6 +621,15 @@ def mark_start(c: Session, v: Row) -> Done:
     return [(starts,)], 1
 
 
+def read_starts(c: Session, v: Row) -> Done:
+    rows: Rows = []
+    for offset in v["offsets"]:
+        row = c.see("started", (v["topic_id"], v["partition"], offset))
+        if row is not None:
+            rows.append((offset, row["starts"]))
+    return rows, len(rows)
+
+
 def clear_starts(c: Session, v: Row) -> Done:
     for offset in v["offsets"]:
         key = v["topic_id"], v["partition"], offset
@@ -682,6 +691,7 @@ STATEMENTS: dict[str, Callable[[Session, Row], Done]] = {
         parked_keys,
         parked_standing,
         pause_key,
+        read_starts,
         read_watermark,
         release_keys,
         renew_claims,

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place, Report
 from packhorse.processor.member.queue import PLAIN, Waiting
@@ -39,9 +41,17 @@ def sorted_in(records: Sequence[Record], stream: Stream) -> list[Waiting]:
 
 @dataclass
 class World:
-    """Two partitions and two lanes, one record a chunk; every key of the first partition is known as slow."""
+    """
+    Two partitions and two lanes, one record a chunk; every key of the first partition is known as slow.
+
+    Of the second partition, a process that is gone has left *unfinished* and had *begun* some of that alone;
+    of the first it has left what is *elsewhere*.
+    """
 
     out: list[ChunkJob] = field(default_factory=list)
+    unfinished: tuple[int, ...] = ()
+    begun: frozenset[int] = frozenset()
+    elsewhere: tuple[int, ...] = ()
     desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,7 +77,16 @@ class World:
 
     def submit(self, job: Job) -> None:
         if isinstance(job, OpenJob):
-            opened = Opened(start=0, position=0, leader_epoch=None, committed=None, topic_id=UUID(int=1))
+            left = (self.unfinished, self.begun) if job.place == QUICK else (self.elsewhere, frozenset[int]())
+            opened = Opened(
+                start=0,
+                position=0,
+                leader_epoch=None,
+                committed=None,
+                topic_id=UUID(int=1),
+                unfinished=left[0],
+                begun=left[1],
+            )
             self.desk.reported(
                 Report(place=job.place, generation=job.generation, event=opened, number=job.number)
             )
@@ -122,3 +141,53 @@ def test_slow_keys_have_all_lanes_while_nobody_else_has_work() -> None:
     world.feed(SLOW, range(10))
     world.desk.dispatch()
     assert [job.place for job in world.out] == [SLOW, SLOW]
+
+
+def offsets(world: World) -> list[int]:
+    """Return what is with lanes."""
+    return [job.chunk[0].delivery.record.offset for job in world.out]
+
+
+def test_messages_that_may_have_killed_a_process_run_beside_each_other_until_one_is_begun() -> None:
+    """Fails when thousands of them, of which one is guilty, wait for each other."""
+    world = World(unfinished=(0, 1, 2))
+    world.feed(QUICK, range(4))
+    world.desk.dispatch()
+    assert offsets(world) == [0, 1]
+    assert all(job.marked for job in world.out)
+
+
+@pytest.mark.case("P-30")
+def test_one_that_was_begun_by_a_process_that_died_runs_beside_none_that_may_have_killed_it() -> None:
+    """
+    Two were begun, and one of them kills.
+
+    Fails when the other is beside it each time, and is blamed for as many deaths, or when those behind wait for them.
+    """
+    world = World(unfinished=(0, 1, 2, 3), begun=frozenset({0, 1}))
+    world.feed(QUICK, range(10))
+    world.desk.dispatch()
+    assert offsets(world) == [0, 4]
+    world.end(world.out[1])
+    assert offsets(world) == [0, 5]
+    world.end(world.out[0])
+    assert offsets(world) == [5, 1]
+    world.end(world.out[0])
+    assert offsets(world) == [1, 6]
+    world.end(world.out[0])
+    assert offsets(world) == [6, 2]
+    world.end(world.out[0])
+    assert offsets(world) == [2, 3]
+    assert [job.marked for job in world.out] == [True, True]
+
+
+def test_one_that_was_begun_goes_when_the_last_beside_it_has_ended_in_another_partition() -> None:
+    """Fails when only the partition of what has ended is looked at again: the other would stand still."""
+    world = World(unfinished=(0,), begun=frozenset({0}), elsewhere=(0,))
+    world.feed(SLOW, [0])
+    world.desk.dispatch()
+    world.feed(QUICK, [0])
+    world.desk.dispatch()
+    assert [job.place for job in world.out] == [SLOW]
+    world.end(world.out[0])
+    assert [job.place for job in world.out] == [QUICK]

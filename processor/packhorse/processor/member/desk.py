@@ -270,7 +270,8 @@ class Desk:
         slot.stream = replace(self._streams(place), topic_id=event.topic_id)
         slot.topic_age = event.topic_age
         for offset in event.unfinished:
-            slot.suspects.of(offset).crashed = True
+            suspect = slot.suspects.of(offset)
+            suspect.crashed, suspect.begun = True, suspect.begun or offset in event.begun
 
     def _handle(self, place: Place, event: Event) -> None:
         slot = self._slots.get(place)

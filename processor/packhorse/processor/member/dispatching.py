@@ -1,6 +1,6 @@
 """Hand chunks to lanes that have nothing to do: whose turn it is, and with what flags a chunk goes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from packhorse.processor.member.gates import Gates
@@ -43,6 +43,7 @@ class Dispatcher:
         self._numbers = numbers
         self._out: set[int] = set()
         self._slow: set[int] = set()
+        self._marked: dict[int, bool] = {}
         self._turn = 0
 
     @property
@@ -54,6 +55,9 @@ class Dispatcher:
         """Take that the job *number* is reported."""
         self._out.discard(number)
         self._slow.discard(number)
+        if self._marked.pop(number, None) is not None:
+            for slot in self._slots.values():
+                slot.dry = False
 
     def dispatch(self) -> None:
         """
@@ -77,7 +81,9 @@ class Dispatcher:
             if slot.dry or not slot.state.may_run:
                 continue
             limit = min(slot.state.limit, MOST_SAVEPOINTS) if slot.careful else slot.state.limit
-            chunk = slot.queue.take(limit, lonely=slot.suspects, shut=self._gates.shut, slow=slow)
+            chunk = slot.queue.take(
+                limit, lonely=slot.suspects, shut=self._gates.shut, barred=self._barred(slot), slow=slow
+            )
             if chunk:
                 self._turn = (self._turn + step + 1) % len(places)
                 self._submit(place, slot, chunk)
@@ -85,9 +91,25 @@ class Dispatcher:
             slot.dry = slow
         return False
 
+    def _barred(self, slot: Slot) -> Collection[int]:
+        """
+        Return the offsets of *slot* that must wait for others that may have killed a process.
+
+        Those run beside each other once, since most of them are innocent. When a process dies over several, each has a start
+        on record. So from then on such a one runs while no other runs that may be what kills the process: it would be blamed
+        for the other's deaths.
+        """
+        if not self._marked or not slot.suspects:
+            return ()
+        return slot.suspects.barred(alone=any(self._marked.values()))
+
     def _next_probe(self) -> bool:
         """Hand out one message of a handler that is stopped, when its time has come; return whether one was."""
-        queues = {place: slot.queue for place, slot in self._slots.items() if slot.state.may_run}
+        queues = {
+            place: slot.queue
+            for place, slot in self._slots.items()
+            if slot.state.may_run and not self._barred(slot)
+        }
         found = self._gates.probe(queues)
         if found is None:
             return False
@@ -125,6 +147,8 @@ class Dispatcher:
         slot.careful = max(0, slot.careful - 1)
         slot.flights[job.number] = chunk
         self._out.add(job.number)
+        if job.marked and suspect is not None:
+            self._marked[job.number] = suspect.begun
         if slot.queue.is_slow(chunk[0].key):
             self._slow.add(job.number)
         self._works.submit(job)

@@ -126,6 +126,7 @@ class Queue:
         *,
         lonely: Collection[int] = (),
         shut: Collection[str] = (),
+        barred: Collection[int] = (),
         slow: bool = True,
     ) -> list[Waiting]:
         """
@@ -135,6 +136,7 @@ class Queue:
             limit: At least 1.
             lonely: Offsets that no other record may share a chunk with.
             shut: Gates that are shut: records behind one are passed over, and those of their keys with them.
+            barred: Offsets that are passed over in the same way.
             slow: Whether a key that is known as slow may go now; it goes alone.
         """
         chunk: list[Waiting] = []
@@ -148,10 +150,12 @@ class Queue:
             if key is not None and key in flying:
                 self._behind.setdefault(key, deque()).append(one)
                 continue
-            alone = one.kind.alone or key in self._slow or one.delivery.record.offset in lonely
+            offset = one.delivery.record.offset
+            alone = one.kind.alone or key in self._slow or offset in lonely
             if (
                 key in blocked
                 or (one.gate is not None and one.gate in shut)
+                or offset in barred
                 or (alone and (chunk or (not slow and key in self._slow)))
                 or (chunk and one.kind != chunk[0].kind)
             ):

@@ -1,5 +1,6 @@
 """Records of one partition that share no chunk, because something went wrong while they ran."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from packhorse.processor.outcomes import Reason
@@ -19,6 +20,7 @@ class Suspect:
         lost: Runs that ended with the connection while the database was well.
         down: Times that it said that a system is down, while the system answered others.
         crashed: A process that had it in hand is gone.
+        begun: A process is gone that ran it alone.
         stuck: Its handler did not come back from its time-out.
     """
 
@@ -26,6 +28,7 @@ class Suspect:
     lost: int = 0
     down: int = 0
     crashed: bool = False
+    begun: bool = False
     stuck: bool = False
 
 
@@ -46,6 +49,10 @@ class Suspects(dict[int, Suspect]):
         if suspect.stuck:
             return Reason.TIMEOUT
         return Reason.CONNECTION_LOST if suspect.lost >= limits.suspected else None
+
+    def barred(self, *, alone: bool) -> Collection[int]:
+        """Return the offsets that must not begin while one that is put on record runs; *alone*: that one was begun before."""
+        return {offset for offset, one in self.items() if one.begun or (alone and one.crashed)}
 
     def clear_below(self, offset: int) -> None:
         """Forget those below *offset*, which are dealt with."""

@@ -27,6 +27,7 @@ class Opened:
         topic_id: Kafka's id of the topic.
         topic_age: How many other topics of that name the group has known.
         unfinished: Offsets that another process had in hand and may have died of.
+        begun: Those of them that were put on record as begun, by a process that did not live through it.
     """
 
     start: int
@@ -36,6 +37,7 @@ class Opened:
     topic_id: UUID
     topic_age: int = 0
     unfinished: tuple[int, ...] = ()
+    begun: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

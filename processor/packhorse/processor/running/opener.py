@@ -84,6 +84,7 @@ def open_partition(link: Link, plant: Plant, place: Place) -> Event:
     if not _secured(connection, plant, stream, partition, start, mark):
         return OpenFailed(away="watermark", text=f"the watermark of {where} was moved by another owner")
     unfinished = _unfinished(connection, plant, stream, partition, start.watermark)
+    begun = _begun(connection, plant, stream, partition, unfinished)
     plant.signal(Point.OPENED)
     return Opened(
         start=start.offset,
@@ -93,6 +94,7 @@ def open_partition(link: Link, plant: Plant, place: Place) -> Event:
         topic_id=stream.topic_id,
         topic_age=mark.topic_age,
         unfinished=unfinished,
+        begun=begun,
     )
 
 
@@ -120,3 +122,16 @@ def _unfinished(
     hands = postgres.run(connection, plant.store.look_in_hands([(stream.topic_id, partition)]))
     found = {at for hand in hands if hand.member != plant.member for at in hand.offsets if at >= watermark}
     return tuple(sorted(found))
+
+
+def _begun(
+    connection: postgres.GuardedConnection,
+    plant: Plant,
+    stream: Stream,
+    partition: int,
+    offsets: tuple[int, ...],
+) -> frozenset[int]:
+    """Return those of *offsets* that were begun alone before, and not lived through."""
+    if not offsets:
+        return frozenset()
+    return frozenset(postgres.run(connection, plant.store.read_starts((stream.topic_id, partition), offsets)))
