@@ -61,15 +61,31 @@ def packhorse_process(*arguments: object, given: str = "", timeout: float = 60, 
     return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
-def packhorse_started(*arguments: object, **environ: str) -> "subprocess.Popen[str]":
-    """Start `packhorse` as a process of its own and return it; the test ends it."""
-    return subprocess.Popen(
+@contextlib.contextmanager
+def packhorse_started(*arguments: object, **environ: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run `packhorse` as a process of its own meanwhile; at the end of the block it is killed, if it still runs."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "packhorse.cli.main", *map(str, arguments)],
         env=_without_ours() | environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    with ended(process):
+        yield process
+
+
+@contextlib.contextmanager
+def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Kill *process* at the end of the block, if it still runs, and close its pipes: else another test is told of them."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def _without_ours() -> dict[str, str]:

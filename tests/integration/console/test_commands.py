@@ -146,16 +146,18 @@ def test_ctrl_c_while_waiting_leaves_the_order_and_shows_no_traceback(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:
     message_id = rested(connection)
-    process = packhorse_started(
-        *("quarantine", "redrive", message_id, "--why", "fixed", "--yes", "--wait", 60),
-        PACKHORSE_DATABASE_URL=database,
-    )
-    eventually(lambda: count(connection, "audit") == 1, what="the act is recorded", timeout=30)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    arguments = ("quarantine", "redrive", message_id, "--why", "fixed", "--yes", "--wait", 60)
+    with packhorse_started(*arguments, PACKHORSE_DATABASE_URL=database) as process:
+        lines = process.stdout
+        assert lines is not None
+        eventually(
+            lambda: "asked → (not sent yet)" in lines.readline(), what="it tells and waits", timeout=30
+        )
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "asked → (not sent yet)" in out
     assert "Traceback" not in err
+    assert count(connection, "audit") == 1
 
 
 @pytest.mark.case("O-04")
@@ -165,19 +167,16 @@ def test_a_redrive_killed_in_the_middle_has_changed_nothing(
     """Fails when one of the three rows is committed before the others."""
     message_id = rested(connection)
     arguments = ("quarantine", "redrive", message_id, "--why", "fixed", "--yes")
+    killed = packhorse_started(*arguments, PACKHORSE_DATABASE_URL=database, PACKHORSE_CONSOLE_TIMEOUT="60")
     with psycopg.connect(database) as holder:
         holder.execute("LOCK TABLE packhorse.audit IN SHARE MODE")
-        process = packhorse_started(
-            *arguments, PACKHORSE_DATABASE_URL=database, PACKHORSE_CONSOLE_TIMEOUT="60"
-        )
         waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'packhorse.audit'::regclass"
-        eventually(
-            lambda: connection.execute(waits).fetchone() == (1,),
-            what="it waits to record the act",
-            timeout=30,
-        )
-        process.kill()
-        process.communicate(timeout=30)
+        with killed:
+            eventually(
+                lambda: connection.execute(waits).fetchone() == (1,),
+                what="it waits to record the act",
+                timeout=30,
+            )
     eventually(lambda: connection.execute(waits).fetchone() == (0,), what="its session is gone")
     assert count(connection, "audit") == 0
     assert run("status", message_id, "--json").json()["groups"][0]["inbox"]["outcome"] == "quarantine"

@@ -8,6 +8,7 @@ from subprocess import PIPE, STDOUT, Popen
 from typing import Any
 
 import pytest
+from tests.support.cli import ended
 from tests.support.processing import GROUP, Ground, note, noting
 from tests.support.wait import eventually
 
@@ -33,14 +34,12 @@ def test_two_groups_in_one_process_each_do_every_message(ground: Ground, tmp_pat
         stderr=STDOUT,
         text=True,
     )
-    try:
+    with ended(process):
         for one in sent:
             ground.until_outcome(one, "done", timeout=40)
             ground.until_outcome(one, "done", group="others", timeout=40)
         process.send_signal(signal.SIGTERM)
         told, _ = process.communicate(timeout=30)
-    finally:
-        process.kill()
     assert process.returncode == 0, told
     assert sorted(ground.results()) == [0, 0, 1, 1, 2, 2]
 

@@ -176,8 +176,8 @@ def test_a_stand_by_takes_over_after_a_kill_and_a_clean_stop_leaves_the_shard_fr
 def test_the_command_shows_and_changes_the_shards(group: Relays, database: str) -> None:
     relay = group.start()
     relay.wait_for("this process owns the shard")
-    command = packhorse_started("relay", "shards", "2", "--yes", PACKHORSE_DATABASE_URL=database)
-    out, err = command.communicate(timeout=60)
+    with packhorse_started("relay", "shards", "2", "--yes", PACKHORSE_DATABASE_URL=database) as command:
+        out, err = command.communicate(timeout=60)
     assert command.returncode == 0, err
     assert "from now on there are 2 shards" in err
     assert len(out.splitlines()) == 2
