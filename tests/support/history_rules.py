@@ -109,9 +109,12 @@ def _offsets(history: History) -> Found:
             reached[partition] = at
         for message_id in [one for one in pending if waiting.done(one, look.seen)]:
             del pending[message_id]
-        for message_id, one in pending.items():
+        for message_id, one in list(pending.items()):
             durable = copied.get(message_id, look.at + 1) <= look.at if one.deed in FAILING else False
-            if durable or waiting.behind(one, look.seen) or message_id in told:
+            if durable or waiting.to_the_end(one):
+                del pending[message_id]
+                continue
+            if waiting.behind(one, look.seen) or message_id in told:
                 continue
             told.add(message_id)
             offset = look.committed[one.partition]
@@ -141,6 +144,14 @@ class _Waiting:
     def done(self, message_id: UUID, seen: Snapshot) -> bool:
         effect = self._history.effect.get(message_id)
         return effect is not None and seen.sees(effect.xid)
+
+    def to_the_end(self, one: Sent) -> bool:
+        """Return whether nothing before it, back to one that fails, ever had an effect: so it waits at every look."""
+        while (before := self._before.get(one.id)) is not None and before.id not in self._history.effect:
+            if before.deed in FAILING:
+                return True
+            one = before
+        return False
 
     def behind(self, one: Sent, seen: Snapshot) -> bool:
         """Return whether those before it, back to one that fails, had no effect when the next arrived."""

@@ -14,6 +14,7 @@ from packhorse.processor.copies import Copy
 from packhorse.processor.offsets.starting import LogEnds, MissingRecords
 from packhorse.processor.parking.claims import Claims
 from packhorse.processor.running.deadlines import Deadlines
+from packhorse.processor.running.starts import Starts
 from packhorse.processor.signals import Signal, no_signal
 from packhorse.processor.storing.store import Place, Store
 from packhorse.processor.tiers.ladder import ReadTopic
@@ -68,6 +69,7 @@ class Plant:
         reconnected: Is told that a lane had to connect anew.
         broke: Is told why the process must stop.
         claims: The parked keys that lanes have claimed to drain.
+        starts: What is on record as begun though this process has lived through it.
         deadlines: The time-outs of handlers.
         board: What loop and lanes show of themselves.
         partitions: How many partitions each source had at the start; one beyond them is not read. Of others: any.
@@ -93,6 +95,7 @@ class Plant:
     reconnected: Callable[[], None] = lambda: None
     broke: Callable[[str], None] = lambda why: None  # noqa: ARG005 its name says what it is
     claims: Claims = field(default_factory=Claims)
+    starts: Starts = field(default_factory=Starts)
     deadlines: Deadlines = field(default_factory=lambda: Deadlines(SYSTEM_CLOCK))
     board: Board = field(default_factory=lambda: Board(SYSTEM_CLOCK))
     partitions: Mapping[str, int] = field(default_factory=dict)

@@ -616,7 +616,7 @@ def look_in_hands(c: Session, v: Row) -> Done:
 def mark_start(c: Session, v: Row) -> Done:
     key = v["topic_id"], v["partition"], v["offset"]
     row = c.newest("started", key)
-    starts = 1 if row is None else row["starts"] + 1
+    starts = 1 if row is None else row["starts"] + (0 if v["lived"] else 1)
     c.put("started", key, {"starts": starts})
     return [(starts,)], 1
 

@@ -27,6 +27,7 @@ from packhorse.processor.running.lanework import (
     all_decoded,
     copies_sent,
     decoded,
+    forgotten,
     left_by,
     round_sent,
     steps_of,
@@ -131,16 +132,10 @@ class AsyncLane:
             asyncio.run_coroutine_threadsafe(self._end(), self._loop.get()).result()
 
     async def _forget_start(self, work: Work) -> None:
-        """
-        Take back that the message was begun: this process has lived through it, however it ended.
-
-        Only for what this run has marked: one that only waited for another drainer has lived through nothing.
-        """
+        steps = forgotten(self._plant, work)
         with suppress(PackhorseError):
             await self._connect()
-            offsets = [delivery.record.offset for delivery in work.deliveries]
-            spot = work.stream.topic_id, work.partition
-            await postgres.arun(self._held(), self._plant.store.clear_starts(spot, offsets))
+            await postgres.arun(self._held(), steps)
 
     async def _connect(self) -> None:
         found = self._connection

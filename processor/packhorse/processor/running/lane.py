@@ -20,6 +20,7 @@ from packhorse.processor.running.lanework import (
     copies_sent,
     decoded,
     drive,
+    forgotten,
     left_by,
     round_sent,
     steps_of,
@@ -75,7 +76,9 @@ class Lane:
             if self._link.is_lost:
                 self._plant.claims.lose(self)
             if self._has_marked:
-                self._forget_start(work)
+                steps = forgotten(self._plant, work)
+                with suppress(PackhorseError):
+                    postgres.run(self._link.connection(), steps)
             return ended
         finally:
             self._work = None
@@ -94,17 +97,6 @@ class Lane:
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""
         self._link.close()
-
-    def _forget_start(self, work: Work) -> None:
-        """
-        Take back that the message was begun: this process has lived through it, however it ended.
-
-        Only for what this run has marked: one that only waited for another drainer has lived through nothing.
-        """
-        with suppress(PackhorseError):
-            offsets = [delivery.record.offset for delivery in work.deliveries]
-            spot = work.stream.topic_id, work.partition
-            postgres.run(self._link.connection(), self._plant.store.clear_starts(spot, offsets))
 
     def _execute(self, request: Request) -> object:
         try:

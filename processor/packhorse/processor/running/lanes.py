@@ -108,8 +108,8 @@ class Lanes:
         self._loop = EventLoop()
         self._lock = threading.Lock()
         self._running: dict[Place, set[_Seat]] = {}
-        self._opener = Opener(plant, self.reports)
         self._marker = Marker(plant, self.reports)
+        self._opener = Opener(plant, self.reports, prepare=self._marker.prepare)
         self._threads = [
             threading.Thread(target=self._serve, name=f"packhorse-lane-{n}", daemon=True)
             for n in range(count)

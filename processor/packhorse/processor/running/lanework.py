@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, TypeVar
+from uuid import UUID
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
@@ -61,7 +62,7 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
         case CountDeliveries(ids):
             return store.count_deliveries(work.stream, ids)
         case MarkStart(offset):
-            return store.mark_start(spot, offset)
+            return _begun(plant, spot, offset)
         case ReleaseKeys(keys, held):
             return store.release(source, keys, held)
         case ClaimKey(key, held):
@@ -70,6 +71,29 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
             return store.leave(source, claim)
         case _:
             raise TypeError(f"{type(request).__name__} is no statement")
+
+
+def _begun(plant: Plant, spot: tuple[UUID, int], offset: int) -> Steps[int]:
+    starts = yield from plant.store.mark_start(spot, offset, lived=plant.starts.owes(spot, offset))
+    plant.starts.paid(spot, [offset])
+    return starts
+
+
+def forgotten(plant: Plant, work: Work) -> Steps[None]:
+    """
+    Take back that messages were begun: this process has lived through it, however it ended.
+
+    Only for what this run has marked: one that only waited for another drainer has lived through nothing. It is owed until the
+    statements are done.
+    """
+    spot, offsets = (work.stream.topic_id, work.partition), [one.record.offset for one in work.deliveries]
+    plant.starts.owe(spot, offsets)
+
+    def steps() -> Steps[None]:
+        yield from plant.store.clear_starts(spot, offsets)
+        plant.starts.paid(spot, offsets)
+
+    return steps()
 
 
 def left_by(lane: object, plant: Plant) -> Steps[None] | None:

@@ -17,6 +17,11 @@ class Link:
         self.held: postgres.GuardedConnection | None = None
 
     @property
+    def is_new(self) -> bool:
+        """Return whether there never was a connection."""
+        return not self._was_connected
+
+    @property
     def is_lost(self) -> bool:
         """Return whether there is no connection now."""
         return self.held is None or self.held.closed

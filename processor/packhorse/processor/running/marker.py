@@ -30,6 +30,19 @@ class Marker:
         self._moves: SimpleQueue[Move | None] = SimpleQueue()
         self.thread = threading.Thread(target=self._serve, name="packhorse-marker", daemon=True)
 
+    def prepare(self) -> None:
+        """
+        Connect for the first time; for the opener's thread, before a partition is opened, when nothing can be queued yet.
+
+        A server that crashes may lose results whose commit was not flushed, and ends all connections: so whoever was connected
+        before they were made finds out. A connection made for the first watermark would be younger than what is below it.
+
+        Raises:
+            DatabaseUnavailable: It can't be had now.
+        """
+        if self._link.is_new:
+            self._link.connection()
+
     def submit(self, move: Move | None) -> None:
         """Queue *move*; None ends the thread behind what is queued."""
         self._moves.put(move)

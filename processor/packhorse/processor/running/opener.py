@@ -19,10 +19,15 @@ from packhorse.processor.topics.checking import grown
 
 
 class Opener:
-    """One thread with a connection of its own, so that a partition is opened however long all lanes are busy."""
+    """
+    One thread with a connection of its own, so that a partition is opened however long all lanes are busy.
 
-    def __init__(self, plant: Plant, reports: SimpleQueue[Report]) -> None:
+    *prepare* makes ready whoever moves watermarks: nothing may have a result before.
+    """
+
+    def __init__(self, plant: Plant, reports: SimpleQueue[Report], *, prepare: Callable[[], None]) -> None:
         self._plant = plant
+        self._prepare = prepare
         self._reports = reports
         self._link = Link(plant)
         self._jobs: SimpleQueue[OpenJob | None] = SimpleQueue()
@@ -42,7 +47,11 @@ class Opener:
         """Open the partition, unless it is gone by now: while the broker is away each takes seconds, and those that stay wait."""
         if job.fence.up:
             return OpenFailed(away="partition", text="it went away")
-        return _told(lambda: open_partition(self._link, self._plant, job.place))
+        return _told(lambda: self._open(job.place))
+
+    def _open(self, place: Place) -> Event:
+        self._prepare()
+        return open_partition(self._link, self._plant, place)
 
 
 def _told(call: Callable[[], Event]) -> Event:

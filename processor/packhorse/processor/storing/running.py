@@ -78,9 +78,19 @@ class RunningSteps(Tables):
         )
         return [InHand._make(row) for row in answer.rows]
 
-    def mark_start(self, spot: Spot, offset: int) -> Steps[int]:
-        """Record that a message is begun, and return how often it was by now; durable when it returns."""
-        where = {"group": self.group, "topic_id": spot[0], "partition": spot[1], "offset": offset}
+    def mark_start(self, spot: Spot, offset: int, *, lived: bool = False) -> Steps[int]:
+        """
+        Record that a message is begun, and return how often it was by now; durable when it returns.
+
+        When *lived*, the start that is on record is one that somebody has lived through: this one takes its place.
+        """
+        where = {
+            "group": self.group,
+            "topic_id": spot[0],
+            "partition": spot[1],
+            "offset": offset,
+            "lived": lived,
+        }
         answer = yield Statement(self.queries.mark_start, where)
         return int(answer.rows[0][0])
 

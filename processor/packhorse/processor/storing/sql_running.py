@@ -29,7 +29,8 @@ WHERE h.group_id = %(group)s"""
 MARK_START = """
 INSERT INTO "{schema}".started AS s (group_id, topic_id, partition, "offset")
 VALUES (%(group)s, %(topic_id)s, %(partition)s, %(offset)s)
-ON CONFLICT (group_id, topic_id, partition, "offset") DO UPDATE SET starts = s.starts + 1, at = clock_timestamp()
+ON CONFLICT (group_id, topic_id, partition, "offset") DO UPDATE
+SET starts = s.starts + CASE WHEN %(lived)s THEN 0 ELSE 1 END, at = clock_timestamp()
 RETURNING starts"""
 
 # How often messages were begun.

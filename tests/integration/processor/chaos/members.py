@@ -83,8 +83,8 @@ class Member:
             self.start()
 
     def _died(self, code: int) -> None:
-        """Note a death, unless the process did not get so far as to begin because something was away."""
-        if code != AWAY or "processor: starting" in self.log.read_text(errors="replace"):
+        """Note a death, unless the process did not get so far as to join because something was away."""
+        if code != AWAY or "processor: partitions assigned" in self.log.read_text(errors="replace"):
             self.deaths.append(f"{self.log.name}: status {code}\n{self._tail()}")
 
     def _tail(self) -> str:
