@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-_URL_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^:/?#\s@]*):[^@/\s]*@", re.IGNORECASE)
+# Each begins where a word begins, not at each of its letters: else a long word takes its length squared.
+_URL_PASSWORD = re.compile(
+    r"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^:/?#\s@]*):[^@/\s]*@", re.IGNORECASE
+)
 _KEYWORD = re.compile(
-    r"(?P<name>[\w.-]*(?:password|passwd|secret|token|api[_.-]?key))(?P<sep>['\"]?\s*[=:]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s&,;]+)",
+    r"(?P<name>(?<![\w.-])[\w.-]*(?:password|passwd|secret|token|api[_.-]?key))(?P<sep>['\"]?\s*[=:]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s&,;]+)",
     re.IGNORECASE,
 )
 _SHORTEST = 3

@@ -103,9 +103,15 @@ class Item(Metadata, Generic[M_co]):
             error: Why; its class decides as if the handler had raised it for this message alone.
 
         Raises:
-            UsageError: It has an answer already, the handler has returned, or a follow-up was emitted for it.
+            UsageError: It has an answer already, the handler has returned, a follow-up was emitted for it, or *error* is no
+                exception.
             SettingsError: *after* is no duration.
         """
+        if error is not None and not isinstance(error, Exception):
+            raise UsageError(
+                f"item.retry(error=…) got {type(error).__name__}; give it the exception that says why, such as ValueError(…), or "
+                "none"
+            )
         seconds = None if after is None else seconds_of(after, what="item.retry(after=…)")
         self._answer("retry", Answer(error, seconds))
 

@@ -126,6 +126,17 @@ def test_an_answer_is_given_once_and_before_the_handler_returns() -> None:
 
 
 @pytest.mark.case("P-15")
+def test_what_is_no_error_is_refused_where_it_is_given() -> None:
+    """Fails when it is taken, and met where nobody foresees it: the process would end."""
+    (item,) = batch_of(1)
+    wrong: Any = "the gate is shut"
+    others: list[Any] = [wrong, SystemExit(), ValueError]
+    for error in others:
+        with pytest.raises(UsageError, match="give it the exception that says why"):
+            item.retry(error=error)
+    item.retry(error=ValueError("the gate is shut"))
+
+
 def test_a_follow_ups_id_derives_from_its_item_and_the_items_own_ordinal() -> None:
     """Fails when the ordinal is counted over the batch: cut otherwise, the same follow-ups would have other ids."""
     batch = batch_of(2)

@@ -80,13 +80,17 @@ def fetched(first: int, count: int) -> Fetched:
 
 
 def follow(
-    *events: Event, state: PartitionState | None = None, load: Load = NOTHING, now: float = 0.0
+    *events: Event,
+    state: PartitionState | None = None,
+    load: Load = NOTHING,
+    now: float = 0.0,
+    limits: Limits = LIMITS,
 ) -> Decision:
     """Return the state after *events*, and what the last one ordered."""
     state = state or PartitionState(generation=1)
     commands: tuple[Any, ...] = ()
     for event in events:
-        state, commands = decide(state, event, load, LIMITS, now=now, jitter=0.0)
+        state, commands = decide(state, event, load, limits, now=now, jitter=0.0)
     return state, commands
 
 
@@ -237,6 +241,17 @@ def test_an_outage_waits_longer_each_time_and_then_reads_the_watermark_again() -
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
     state, commands = follow(opened(committed=0), state=state)
     assert (commands, state.may_run, state.trouble) == ((), True, "")
+
+
+@pytest.mark.case("P-26")
+def test_what_fails_after_the_database_has_answered_does_not_wait_as_long_as_the_outage_had_come_to() -> None:
+    """Fails when a lane whose connection ended in the outage has its partition stand still for another half minute."""
+    limits = replace(LIMITS, backoff=Backoff(first=0.1, longest=30.0, spread=0.0))
+    state = replace(RUNNING, failures=20, phase=Phase.OPENING, opening=True, reopen=True, running=0)
+    state, _ = follow(opened(committed=0), state=state, limits=limits)
+    state = replace(state, running=1)
+    _, commands = follow(ended(Ended.AWAY, away="database"), state=state, limits=limits)
+    assert [one.wait for one in commands if isinstance(one, Alarm)] == [1.6]
 
 
 def test_chunks_that_meet_the_same_outage_count_once() -> None:

@@ -45,6 +45,11 @@ from packhorse.processor.partition.state import Limits, Load, PartitionState, Ph
 
 Decision = tuple[PartitionState, tuple[Command, ...]]
 
+REMEMBERED = 4
+"""
+Troubles that count on after a watermark was read: the database is well then, and what still fails, such as a lane whose
+connection ended in the outage, must not wait as long as the outage had come to.
+"""
 _DEAF = frozenset({Phase.OPENING, Phase.REFUSED, Phase.DRAINING})
 _TIMED = frozenset({Phase.WAITING, Phase.AWAY, Phase.REFUSED})
 
@@ -104,6 +109,7 @@ def _opened(state: PartitionState, event: Opened, at: Moment) -> Decision:
         start=event.start,
         reopen=False,
         trouble="",
+        failures=min(state.failures, REMEMBERED),
         committed=event.committed,
         committing=None,
         suspect=None,

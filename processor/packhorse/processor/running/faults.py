@@ -150,6 +150,10 @@ def _leaves(error: Exception) -> Iterator[Exception]:
         yield from _leaves(one)
 
 
+_MOST_TEXT = 16 * ERROR_MAX
+"""Characters of an error's own text that are looked at: somebody may put a whole document into it."""
+
+
 def describe(error: BaseException, safe: tuple[type[Exception], ...] = ()) -> str:
     """
     Return class, code and place of *error*, and its text only when it is our own or of a class declared *safe*; capped.
@@ -162,7 +166,7 @@ def describe(error: BaseException, safe: tuple[type[Exception], ...] = ()) -> st
     code = code_of(error)
     told = f"{name}{f' ({code})' if code else ''}{f' at {place}' if place else ''}"
     if isinstance(error, (PackhorseError, *safe)) and (text := _text(error)):
-        told = f"{told}: {without_secrets(text)}"
+        told = f"{told}: {without_secrets(text[:_MOST_TEXT])}"
     return inert(told, limit=ERROR_MAX)
 
 
