@@ -7,7 +7,9 @@ from types import MappingProxyType
 from uuid import UUID
 
 from packhorse.core.errors import BrokerUnavailable
+from packhorse.core.ids import id_of
 from packhorse.core.naming import quarantine_topic, retry_topic
+from packhorse.processor.outcomes import Reason
 from packhorse.processor.record import WAKE, Delivery, HeaderList
 from packhorse.processor.storing.store import Place, Quarantined
 from packhorse.processor.tiers.ladder import AT_ONCE, ReadTopic, in_order, tier_for, tier_seconds
@@ -81,7 +83,14 @@ def where_read(message: Quarantined, group: str, read: Mapping[str, ReadTopic]) 
 
 
 def to_tier(message: Quarantined, group: str, tier: str, due_at: datetime) -> Copy:
-    """Return the copy that waits in *tier* for the attempt to come; when it is due the database knows, the header only tells."""
+    """
+    Return the copy that waits in *tier* for the attempt to come; when it is due the database knows, the header only tells.
+
+    One of a message that is known by its place, since another had its id, goes on to say so, whatever it failed for since: by
+    the reason alone whoever reads it knows which message it is.
+    """
+    if id_of(dict(message.headers).get("id")) not in {None, message.id}:
+        message = message._replace(reason=Reason.ID_REUSED.value)
     return _copy(message, group, retry_topic(message.topic, group, tier), due_at=due_at)
 
 

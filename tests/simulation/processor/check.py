@@ -22,6 +22,7 @@ BLAME = {
     Deed.JUNK: {"undecodable"},
     Deed.DOWN: {"down"},
 }
+STOPPED = {**BLAME, Deed.DOWN: set[str]()}
 UNBOUND = {"sim.Free", "sim.Passed"}
 """Types that take no order, or give it up when one is redriven."""
 
@@ -183,11 +184,14 @@ class Checks:
         """See that nothing is blamed on a message that it did not do."""
         rows = self._world.database.tables.rows
         reasons = [(one, row["reason"]) for (_, one, _), row in rows["failed"].items()]
-        reasons += [(one, row["reason"]) for (_, one), row in rows["quarantined"].items()]
         for one, reason in reasons:
             deed, _ = self._world.deeds[one]
             if reason not in BLAME.get(deed, set()) | ALWAYS:
                 yield f"{one.int} ({deed}) is blamed for {reason}"
+        for (_, one), row in rows["quarantined"].items():
+            deed, _ = self._world.deeds[one]
+            if row["reason"] not in STOPPED.get(deed, set()) | ALWAYS:
+                yield f"{one.int} ({deed}) is stopped for {row['reason']}"
 
     def _once(self) -> Iterator[str]:
         world = self._world

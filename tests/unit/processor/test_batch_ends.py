@@ -219,11 +219,36 @@ def test_what_was_committed_of_followers_is_told_though_the_broker_is_away_then(
     assert [(seen.attempts, seen.failed) for seen in ended.tallies.values()] == [(1, 1)]
 
 
-def with_follower(of: Work) -> Callable[[Request], Any]:
-    """Return answers for the one delivery of *of*: its message is done, and one follower waits behind it."""
+@pytest.mark.case("P-34")
+@pytest.mark.parametrize("suspected", [False, True])
+def test_followers_behind_what_is_suspected_share_no_transaction(*, suspected: bool) -> None:
+    """Fails when they do until one is charged: the first would be charged for what a later one did."""
+    of = replace(work({0: 1}, position=0), keys=["k"], suspected=suspected)
+    answers = with_follower(of, count=3)
+    begun, left = [], [3]
+
+    def counted(request: Request) -> Any:
+        match request:
+            case ClaimKey():
+                claimed = answers(request)
+                return claimed._replace(followers=claimed.followers[3 - left[0] :])
+            case ReleaseKeys() if not left[0]:
+                return Released()
+            case Write(results):
+                begun.append(len(results))
+                left[0] -= len(results)
+        return answers(request)
+
+    carry_out(of, counted)
+    assert [n for n in begun if n] == ([1, 1, 1] if suspected else [3])
+
+
+def with_follower(of: Work, count: int = 1) -> Callable[[Request], Any]:
+    """Return answers for the one delivery of *of*: its message is done, and *count* followers wait behind it."""
     head = of.deliveries[0]
     row = InboxRow(Outcome.DONE, 1, 0.0, 0.0, None, copied=True)
-    behind = head._replace(id=UUID(int=9)), row._replace(outcome=Outcome.PARKED)
+    waiting = row._replace(outcome=Outcome.PARKED)
+    behind = [(head._replace(id=UUID(int=9 + n)), waiting) for n in range(count)]
     answers = well(of)
 
     def parked(request: Request) -> Any:
@@ -233,7 +258,7 @@ def with_follower(of: Work) -> Callable[[Request], Any]:
             case ReleaseKeys():
                 return Released(waiting=["k"])
             case ClaimKey():
-                return Claimed(Claim("k", 1), None, [behind])
+                return Claimed(Claim("k", 1), None, behind)
             case Decode():
                 return Placed()
             case _:

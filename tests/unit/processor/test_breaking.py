@@ -274,3 +274,17 @@ class AHandler(RuleBasedStateMachine):
 
 TestAHandler = pytest.mark.case("T-20", "T-21")(AHandler.TestCase)
 TestAHandler.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.case("T-20")
+@pytest.mark.case("T-21")
+def test_a_probe_that_is_dealt_with_and_was_not_run_costs_no_wait() -> None:
+    """Fails when a handler with a backlog of parked or known messages stays stopped for a minute for each of them."""
+    stops = Stops()
+    stops.down("h", now=0.0, jitter=0.0)
+    stops.sent("h", 1, now=10.0)
+    stops.ended("h", 1, None, now=10.0, jitter=0.0, dealt=True)
+    assert stops.wait("h", now=10.0) == 0
+    stops.sent("h", 2, now=10.0)
+    stops.ended("h", 2, None, now=10.0, jitter=0.0)
+    assert (stops.wait("h", now=10.0) or 0) > 0

@@ -85,6 +85,23 @@ def test_a_copy_adds_its_headers_behind_and_they_come_off_again(
     assert (found.attempt, found.origin) == (4, ("t", TOPIC_ID, 1, 3))
 
 
+@pytest.mark.case("T-19")
+@pytest.mark.parametrize("reason", ["id-reused", "failed", "later"])
+def test_a_copy_of_a_message_known_by_its_place_stays_that_message(reason: str) -> None:
+    """
+    Another had its id first, so it has one of its own.
+
+    Fails when only a copy whose reason says so is known by its place: after a second redrive, or a `Later`, it would be taken for
+    a duplicate of the other, and wait for ever.
+    """
+    place = foreign_id(TOPIC_ID, 1, 3)
+    message = quarantined((("id", str(UUID(int=9)).encode()),))._replace(id=place, reason=reason)
+    copy = to_tier(message, "g", "5s", datetime(2026, 1, 2, tzinfo=UTC))
+    read = Record(copy.topic, copy.partition, 77, 0, 0, copy.key, copy.value, copy.headers)
+    stream = Stream(topic=copy.topic, topic_id=UUID(int=6), source="t", tier="5s")
+    assert delivery_of(read, stream).id == place
+
+
 @pytest.mark.case("T-12")
 def test_a_copy_of_a_tombstone_has_no_payload() -> None:
     copy = to_quarantine(quarantined((), payload=None), "g")

@@ -93,6 +93,8 @@ class Found(StrEnum):
     BAD = "bad"
     NEITHER = "neither"
     """It could not be run, or ended for a reason of its own: revoked, contention, the database away."""
+    NOTHING = "nothing"
+    """It is dealt with and was not run: it was a duplicate, had expired, or went behind a parked key. Another may be tried at once."""
 
 
 class Tripped(NamedTuple):
@@ -207,6 +209,8 @@ def _end(state: Probing, event: Event, at: _At) -> Decision:
     seconds = at.now - state.since
     if event.found is Found.GOOD:
         return CLOSED, (Tell(Telling.RESUMED, seconds, state.failures, 0.0),)
+    if event.found is Found.NOTHING:
+        return replace(state, phase=Phase.WAITING, probe=None, next_at=at.now), ()
     failures = state.failures + (event.found is Found.BAD)
     wait = delay_after(failures + 1, at.settings.waits, jitter=at.jitter)
     waiting = replace(state, phase=Phase.WAITING, probe=None, failures=failures, next_at=at.now + wait)

@@ -10,6 +10,7 @@ from packhorse.processor.breaking.brake import BrakeSettings, BrakeState, Seen
 from packhorse.processor.breaking.breaker import brake_found, breaker_found, open_for
 from packhorse.processor.breaking.probing import (
     CLOSED,
+    Found,
     ProbeEnded,
     ProbeSent,
     ProbeSettings,
@@ -156,15 +157,26 @@ class Stops:
         of.breaker, _ = decide(of.breaker, event, now=now, jitter=0.0, settings=self._breaking)
 
     def ended(
-        self, handler: str, message: Hashable, ran: Ran | None, *, now: float, jitter: float
+        self,
+        handler: str,
+        message: Hashable,
+        ran: Ran | None,
+        *,
+        now: float,
+        jitter: float,
+        dealt: bool = False,
     ) -> list[Told]:
-        """Note how the probe *message* ended; None: it was not run, or nobody can say. Another than the probe is nothing."""
+        """
+        Note how the probe *message* ended; None: it was not run, or nobody can say. Another than the probe is nothing.
+
+        *dealt*: It is dealt with. One that was so without being run says nothing, and costs no wait.
+        """
         of = self._of.setdefault(handler, _Of())
-        before = of.brake
-        event = ProbeEnded(message, brake_found(ran))
+        before, idle = of.brake, dealt and ran is None
+        event = ProbeEnded(message, Found.NOTHING if idle else brake_found(ran))
         of.brake, tells = brake.decide(before, event, now=now, jitter=jitter, settings=self._braking)
         told = self._told(handler, Cause.BRAKE, tells, before)
-        event = ProbeEnded(message, breaker_found(ran))
+        event = ProbeEnded(message, Found.NOTHING if idle else breaker_found(ran))
         of.breaker, tells = decide(of.breaker, event, now=now, jitter=jitter, settings=self._breaking)
         told += self._told(handler, Cause.BREAKER, tells)
         if ran is not None and ran.failure is Failure.DOWN:

@@ -135,6 +135,7 @@ class Dispatcher:
             topic_age=slot.topic_age,
             charged=slot.suspects.charge(first, self._limits) if suspect else None,
             contended=suspect is not None and max(suspect.contended, suspect.down) >= self._limits.uncharged,
+            suspected=suspect is not None,
             marked=suspect is not None and suspect.crashed,
             careful=slot.careful > 0,
             tried=frozenset(slot.tried.intersection(again)),

@@ -36,11 +36,17 @@ class Gates:
         self._probes: dict[int, tuple[str, UUID]] = {}
         self._look_again: dict[str, float] = {}
 
-    def landed(self, number: int, tallies: Mapping[str, Seen], down: str, ran: Ran | None) -> bool:
-        """Take what the chunk *number* says of its handlers; return whether it has opened a breaker that was closed."""
+    def landed(
+        self, number: int, tallies: Mapping[str, Seen], down: str, ran: Ran | None, *, dealt: bool = False
+    ) -> bool:
+        """
+        Take what the chunk *number* says of its handlers; return whether it has opened a breaker that was closed.
+
+        *dealt*: Nothing of it is left.
+        """
         now, jitter = self._clock.monotonic(), self._chance.fraction()
         if (probe := self._probes.pop(number, None)) is not None:
-            self._say(self.stops.ended(probe[0], probe[1], ran, now=now, jitter=jitter))
+            self._say(self.stops.ended(probe[0], probe[1], ran, now=now, jitter=jitter, dealt=dealt))
             self._look(probe[0], now)
         elif down:
             told = self.stops.down(down, now=now, jitter=jitter)

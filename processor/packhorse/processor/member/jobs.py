@@ -45,6 +45,7 @@ class ChunkJob(Job):
         topic_age: How many other topics of that name the group has known.
         charged: Why its one member is charged a failed attempt instead of being run.
         contended: Its one member may not end in contention once more: then it is charged.
+        suspected: Something is known against its one member, or against a follower behind it: followers run one by one.
         marked: Its one member may have killed a process: its start is put on record.
         careful: A member failed of late: they get savepoints from the start.
         tried: Offsets that were handed over before in this ownership.
@@ -59,6 +60,7 @@ class ChunkJob(Job):
     topic_age: int = 0
     charged: Reason | None = None
     contended: bool = False
+    suspected: bool = False
     marked: bool = False
     careful: bool = False
     tried: frozenset[int] = frozenset()

@@ -33,7 +33,7 @@ class Landing:
         chunk = slot.flights.pop(number)
         slot.dry = False
         if event.tallies or event.down or event.ran is not None or self._gates.shut:
-            if self._gates.landed(number, event.tallies, event.down, event.ran):
+            if self._gates.landed(number, event.tallies, event.down, event.ran, dealt=not event.left):
                 event = self._blamed(slot, event)
             elif event.down:
                 event = _put_off(chunk, event)
@@ -41,7 +41,7 @@ class Landing:
         if event.failed:
             slot.careful = CAREFUL
         for offset in event.stuck:
-            slot.suspects.of(offset).stuck = len(event.stuck) == 1
+            slot.suspects.of(offset).stuck = len(event.stuck) == 1 and event.sure
         if event.alone and event.ended is Ended.CONTENTION:
             event = self._contended(slot, event)
         if event.gated:

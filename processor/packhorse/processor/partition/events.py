@@ -94,6 +94,7 @@ class ChunkEnded:
         away: What is away (AWAY): database, broker, registry, or a handler's own dependency.
         suspect: Offset that was running when the connection ended, or that says that a system is down.
         stuck: The offset whose handler did not come back from its time-out; several when it is one of a batch.
+        sure: It is known that this one, or the first follower behind it, is the one that is stuck.
         slow: Hashes of keys whose handler took longer than a chunk may.
         quick: Hashes of keys that ran alone and did not.
         tallies: First attempts that were made by handler, where any was.
@@ -115,6 +116,7 @@ class ChunkEnded:
     away: str = ""
     suspect: int | None = None
     stuck: tuple[int, ...] = ()
+    sure: bool = True
     slow: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     failed: bool = False

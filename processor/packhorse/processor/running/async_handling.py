@@ -81,11 +81,11 @@ class AsyncHandling:
         connection, handler = on.connection, member.handler
         if connection.closed:
             return Ran(Failure.CONNECTION, "", "the connection was lost")
-        if fired and handler is not None:
-            return timed_out(handler)
         blamed = connection.pipe.failed
         if blamed is not None and blamed.member is not member:
             raise blamed
+        if fired and handler is not None:
+            return timed_out(handler)
         return broken(await postgres.awas_committed(connection, on.xid)) if ran is None else ran
 
     async def _call(self, member: Member, context: AsyncContext, lent: AsyncLent, *, sync: bool) -> None:

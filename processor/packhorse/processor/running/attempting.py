@@ -157,11 +157,12 @@ def _run(
     verdict = judged(member, ran, how)
     if verdict is None:
         return (yield from _broken(members, at, ran))
+    if ran.touched and how.careful:
+        # Not decided before: where an earlier member's queued statement turns out to have failed, this one runs again.
+        yield RollBackToSavepoint()
     member.result = verdict
     if ran.touched and not how.careful:
         return None
-    if ran.touched:
-        yield RollBackToSavepoint()
     how.running.clear()
     return False
 

@@ -216,9 +216,11 @@ def _drop_known_others(found: Sorted) -> Generator[Request, Any, None]:
         return
     known: Known = yield LookUp([member.delivery.id for member in others], [])
     for member in others:
-        if member.delivery.id in known.rows:
+        if (row := known.rows.get(member.delivery.id)) is not None:
             found.members.remove(member)
             found.duplicates.append(member.delivery)
+            if not row.copied:
+                found.uncopied.append(member.delivery)
 
 
 def _is_other(member: Member) -> bool:

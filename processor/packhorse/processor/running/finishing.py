@@ -133,7 +133,7 @@ def _followers(chunk: "Chunk", offset: int) -> Followers:
         skip_unknown=chunk.skip_unknown,
         running=chunk.how.running,
         behind=next(delivery for delivery in work.deliveries if delivery.record.offset == offset),
-        alone=work.marked or work.contended or work.charged is not None,
+        alone=work.suspected or work.marked or work.contended or work.charged is not None,
         charged=None if ran else work.charged,
         contended=work.contended and not ran,
         most_starts=work.most_starts if work.marked and not ran else None,

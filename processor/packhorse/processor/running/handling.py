@@ -77,11 +77,11 @@ class Handling:
         connection, handler = on.connection, member.handler
         if connection.closed:
             return Ran(Failure.CONNECTION, "", "the connection was lost")
-        if fired and handler is not None:
-            return timed_out(handler)
         blamed = connection.pipe.failed
         if blamed is not None and blamed.member is not member:
             raise blamed
+        if fired and handler is not None:
+            return timed_out(handler)
         return broken(postgres.was_committed(connection, on.xid)) if ran is None else ran
 
     def batch(self, on: On, members: list[Member]) -> list[Ran] | Ran:

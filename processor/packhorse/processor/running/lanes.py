@@ -208,7 +208,9 @@ class Lanes:
             partition=job.place[1],
             offset=held[0] if held else None,
         )
-        event = ChunkEnded(ended=Ended.WELL, left=offsets, stuck=stuck, alone=len(offsets) == 1)
+        # Several followers may have shared the transaction: which of them it was is known once they run one by one.
+        sure = bool(held) or job.suspected or len(stuck) > 1
+        event = ChunkEnded(ended=Ended.WELL, left=offsets, stuck=stuck, sure=sure, alone=len(offsets) == 1)
         self.reports.put(Report(place=job.place, generation=job.generation, event=event, number=job.number))
         self._seat()
 
@@ -267,6 +269,7 @@ class Lanes:
             topic_age=job.topic_age,
             charged=job.charged,
             contended=job.contended,
+            suspected=job.suspected,
             marked=job.marked,
             careful=job.careful,
             tried=job.tried,

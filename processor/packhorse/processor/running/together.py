@@ -41,9 +41,8 @@ def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any,
         if ran.failure is None:
             how.ran = ran
         else:
-            if how.probe:
-                judged(member, ran, how)
-            member.result = after_run(member, ran, jitter=how.jitter())
+            how.running[:] = [member]
+            member.result = judged(member, ran, how) or after_run(member, ran, jitter=0.0)
             if member.result.parks and member.key is not None:
                 stopped.add(member.key)
     how.running.clear()

@@ -28,6 +28,7 @@ class Work:
         topic_age: How many other topics of that name the group has known.
         charged: Why the one member is charged a failed attempt instead of being run.
         contended: The one member may not end in contention once more: then it is charged.
+        suspected: Something is known against the one member, or against a follower behind it: followers run one by one.
         marked: The one member may have killed a process: its start is put on record.
         most_starts: Processes that may have died of it before it is stopped.
         careful: Members get savepoints from the start.
@@ -48,6 +49,7 @@ class Work:
     topic_age: int = 0
     charged: Reason | None = None
     contended: bool = False
+    suspected: bool = False
     marked: bool = False
     most_starts: int = 3
     careful: bool = False

@@ -214,14 +214,24 @@ def savepoint(connection: Guarded) -> None:
 
 
 def undo(connection: GuardedConnection) -> None:
-    """Undo what the last handler did since its savepoint; nothing is sent when nothing of it was."""
+    """
+    Undo what the last handler did since its savepoint; nothing is sent when nothing of it was.
+
+    Raises:
+        StatementFailed: A statement of an earlier member has failed: all is to be rolled back.
+        DatabaseUnavailable, Contention, NotReady: As `translated` says.
+    """
     if connection.pipe.is_exposed:
+        with connection.lock:
+            connection.wait(connection.pipe.undo_gen())
         command(connection, TO_SAVEPOINT)
 
 
 async def async_undo(connection: AsyncGuardedConnection) -> None:
     """Undo what the last handler did, as `undo`."""
     if connection.pipe.is_exposed:
+        async with connection.lock:
+            await connection.wait(connection.pipe.undo_gen())
         await acommand(connection, TO_SAVEPOINT)
 
 

@@ -66,8 +66,8 @@ class Pipe:
     Attributes:
         own: What the member in hand has queued; another list for each, so that a thread that comes late finds none.
         is_sending: The connection is in pipeline mode.
-        failed: What `sync_gen` raised last for a member, until the transaction is rolled back: a handler that runs when an
-            earlier member's statement fails may hide it.
+        failed: How a member's statement failed while it was not in hand, until the transaction is rolled back: a handler that
+            runs when an earlier member's statement fails may hide it, and may be hit by its time-out meanwhile.
         is_exposed: Something of the member in hand was sent, so its failure must be rolled back.
     """
 
@@ -226,6 +226,19 @@ class Pipe:
         self.drop()
         self.failed = None
 
+    def undo_gen(self) -> Steps:
+        """
+        Forget what the last member queued and was not sent, and wait for the rest, before its savepoint is gone back to.
+
+        Raises:
+            StatementFailed: One of an earlier member had failed, so that savepoint was never set: the one of that name which is
+                there is an earlier member's.
+        """
+        yield from self.forget_gen()
+        if self.failed is not None and self.failed.member is not self._member:
+            raise self.failed
+        self.failed = None
+
     def forget_gen(self) -> Steps:
         """Forget what the member in hand queued and was not sent, and wait for the rest: its savepoint is gone back to."""
         self.own.clear()
@@ -290,9 +303,17 @@ class Pipe:
         if isinstance(error, pg.InvalidSqlStatementName):
             self._names.clear()
         is_own = self._in_hand and entry.member is self._member
-        if is_own or self._pgconn.status == ConnStatus.BAD or is_contention(error) or is_unavailable(error):
+        if not is_own:
+            self.failed = StatementFailed(entry.member, type(error).__name__)
+            self.failed.__cause__ = error
+        if (
+            self.failed is None
+            or is_own
+            or self._pgconn.status == ConnStatus.BAD
+            or is_contention(error)
+            or is_unavailable(error)
+        ):
             raise error
-        self.failed = StatementFailed(entry.member, type(error).__name__)
         raise self.failed from error
 
 
