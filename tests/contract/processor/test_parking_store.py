@@ -612,7 +612,7 @@ def test_hands_are_looked_at_by_partition(one: Party) -> None:
     assert one.run(STORE.look_in_hands([spot])) == []
     assert [one.run(STORE.mark_start(spot, 6)) for _ in range(3)] == [1, 2, 3]
     assert [one.run(STORE.mark_start(spot, 6, lived=lived)) for lived in (True, False)] == [3, 4]
-    assert one.run(STORE.read_starts(spot, [6, 7])) == {6: 3}
+    assert one.run(STORE.read_starts(spot, [6, 7])) == {6: 4}
     one.run(STORE.clear_starts(spot, [6]))
     assert one.run(STORE.read_starts(spot, [6])) == {}
 
