@@ -175,7 +175,8 @@ class KafkaBroker:
             cause = cause.__cause__
         text = cause.args[0].str() if isinstance(cause, KafkaException) else str(error)
         if isinstance(cause, KafkaException) and cause.args[0].name() in _FENCED:
-            text = f"{self._why_refused()}: {text}"
+            # The client may have said before that it is beyond use, without the reason.
+            self._fatal = f"{self._why_refused()}: {text}"
         self._fatal = self._fatal or text
 
     def _why_refused(self) -> str:
