@@ -42,18 +42,17 @@ class WireReader:
             _number_symbols(self._named)
         self._pairs = schema.has_named_branches()
         self._recursive = schema.is_recursive()
-        self._is_simple = not (self._pairs or self._recursive)
 
     def read(self, buffer: BytesIO) -> Any:
         """Return the value that *buffer* begins with; raise one of UNREADABLE when there is none."""
-        if self._is_simple:
-            return _reader(buffer, self._wire, None)
         if self._recursive:
             # The compiled reader follows any nesting until the process dies of its stack; this one stops in time.
             named = {"writer": self._named, "reader": {}}
             options = {"return_named_type": self._pairs}
             return _read_data(_Decoder(buffer), self._wire, named, None, options)
-        return _reader(buffer, self._wire, None, return_named_type=self._pairs)
+        if self._pairs:
+            return _reader(buffer, self._wire, None, return_named_type=True)
+        return _reader(buffer, self._wire, None)
 
 
 class _Decoder(BinaryDecoder):

@@ -15,7 +15,10 @@ from packhorse.local.launcher import Command, Launcher
 from packhorse.local.processes import Identity, end, family_of, identity_of, is_alive, kill, signal_family
 
 FOREVER = ("sleep", "1000")
-STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); time.sleep(1000)"
+WAITING = "import signal; signal.pause()"
+STUBBORN = (
+    "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); signal.pause()"
+)
 
 
 @pytest.fixture
@@ -76,7 +79,7 @@ def test_signals_to_a_stranger_are_not_sent(sleeper: subprocess.Popen[bytes]) ->
 
 
 def test_a_process_that_does_not_stop_is_killed_with_its_children() -> None:
-    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)']); {STUBBORN}"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', '{WAITING}']); {STUBBORN}"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"on\n"

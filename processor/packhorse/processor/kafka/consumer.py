@@ -199,25 +199,19 @@ class GroupConsumer:
             if (error := message.error()) is not None:
                 self._troubles.append(_trouble(error, message.topic(), message.partition()))
                 continue
-            topic, partition, key, value = (
-                message.topic(),
-                message.partition(),
-                message.key(),
-                message.value(),
-            )
             try:
                 headers = _headers(message)
             except (SystemError, UnicodeDecodeError):
                 headers = self._unreadable(message)
             record = made_record(
                 (
-                    topic or "",
-                    partition or 0,
+                    message.topic() or "",
+                    message.partition() or 0,
                     message.offset() or 0,
                     message.leader_epoch(),
                     message.timestamp()[1],
-                    key if key is None or type(key) is bytes else _bytes(key),
-                    value if value is None or type(value) is bytes else _bytes(value),
+                    _bytes(message.key()),
+                    _bytes(message.value()),
                     tuple(headers) if headers else (),
                 )
             )

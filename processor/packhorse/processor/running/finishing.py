@@ -27,7 +27,6 @@ LOOK_AGAIN = 1.0
 Seconds after which a key that another drains is looked at again. Its lease runs for longer, but the drain ends before it as a
 rule, and a new head of the key may stand behind the one that waits here.
 """
-_DONE = Outcome.DONE
 _LET_GO = Drained(ended=Ending.DONE)
 _COPIED = frozenset({Outcome.RETRY, Outcome.QUARANTINE})
 
@@ -44,8 +43,7 @@ def finish(
     members = found.members[: len(results)]
     yield from _count(found)
     chunk.settled |= {delivery.record.offset for delivery in old}
-    odd = [r for r in results if r.outcome is not _DONE]
-    owed = [*found.uncopied, *(r.delivery for r in odd if r.outcome in _COPIED)]
+    owed = [*found.uncopied, *(r.delivery for r in results if r.outcome in _COPIED)]
     unsent = {delivery.record.offset for delivery in (*owed, *found.circling)}
     heads = dict(found.heads) | _finished(members, results)
     dealt = {d.record.offset for d in found.duplicates} | {r.delivery.record.offset for r in results}
@@ -79,9 +77,8 @@ def _count(found: Sorted) -> Generator[Request, Any, None]:
 def _finished(members: list[Member], results: list[Result]) -> dict[int, str]:
     """Return the keys, by offset, whose head this chunk has finished."""
     heads: dict[int, str] = {}
-    each = zip(members, results, strict=True)
-    for member, result in [(member, result) for member, result in each if member.head]:
-        if member.key is None:
+    for member, result in zip(members, results, strict=True):
+        if not member.head or member.key is None:
             continue
         passes = result.outcome is Outcome.QUARANTINE and not parks_after(member)
         if passes or result.outcome in {Outcome.DONE, Outcome.SKIPPED}:
@@ -133,7 +130,7 @@ def _followers(chunk: "Chunk", offset: int) -> Followers:
         skip_unknown=chunk.skip_unknown,
         running=chunk.how.running,
         behind=next(delivery for delivery in work.deliveries if delivery.record.offset == offset),
-        alone=work.suspected or work.marked or work.contended or work.charged is not None,
+        alone=work.suspected,
         charged=None if ran else work.charged,
         contended=work.contended and not ran,
         most_starts=work.most_starts if work.marked and not ran else None,

@@ -209,7 +209,7 @@ class Lanes:
             offset=held[0] if held else None,
         )
         # Several followers may have shared the transaction: which of them it was is known once they run one by one.
-        sure = bool(held) or job.suspected or len(stuck) > 1
+        sure = bool(held) or job.suspected
         event = ChunkEnded(ended=Ended.WELL, left=offsets, stuck=stuck, sure=sure, alone=len(offsets) == 1)
         self.reports.put(Report(place=job.place, generation=job.generation, event=event, number=job.number))
         self._seat()

@@ -177,7 +177,8 @@ class KafkaBroker:
         if isinstance(cause, KafkaException) and cause.args[0].name() in _FENCED:
             # The client may have said before that it is beyond use, without the reason.
             self._fatal = f"{self._why_refused()}: {text}"
-        self._fatal = self._fatal or text
+        elif not self._fatal:
+            self._fatal = text
 
     def _why_refused(self) -> str:
         """Say, and remember, why the broker refuses this client's transaction."""
