@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from packhorse.core.backoff import Backoff
-from packhorse.processor.partition.deciding import Decision, decide
+from packhorse.processor.partition.deciding import decide
 from packhorse.processor.partition.events import (
     Assigned,
     ChunkEnded,
@@ -53,6 +53,7 @@ from packhorse.processor.partition.state import (
     PartitionState,
     Phase,
 )
+from packhorse.processor.partition.waiting import Decision
 
 LIMITS = Limits(
     batch=10,

@@ -1,10 +1,9 @@
 """Decide about one partition: a pure function from its state, an event, what its queue holds, time and jitter to orders."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from packhorse.core.backoff import delay_after
 from packhorse.processor.partition.events import (
     Assigned,
     ChunkEnded,
@@ -42,30 +41,14 @@ from packhorse.processor.partition.orders import (
     Take,
 )
 from packhorse.processor.partition.state import Limits, Load, PartitionState, Phase
-
-Decision = tuple[PartitionState, tuple[Command, ...]]
+from packhorse.processor.partition.waiting import DEAF, Decision, Moment, away, void
 
 REMEMBERED = 4
 """
 Troubles that count on after a watermark was read: the database is well then, and what still fails, such as a lane whose
 connection ended in the outage, must not wait as long as the outage had come to.
 """
-_DEAF = frozenset({Phase.OPENING, Phase.REFUSED, Phase.DRAINING})
 _TIMED = frozenset({Phase.WAITING, Phase.AWAY, Phase.REFUSED})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """What a decision is made with besides state and event; *jitter* is drawn from [0, 1)."""
-
-    load: Load
-    limits: Limits
-    now: float
-    jitter: float
-
-    def wait(self, failure: int) -> float:
-        """Return the seconds to wait after failure number *failure*."""
-        return delay_after(failure, self.limits.backoff, jitter=self.jitter)
 
 
 def decide(
@@ -151,25 +134,7 @@ def _open_failed(state: PartitionState, event: OpenFailed, at: Moment) -> Decisi
             state, phase=Phase.REFUSED, due=at.now + wait, reopen=True, trouble=f"refused: {event.text}"
         )
         return refused, (Alarm(what="refused", text=event.text, wait=wait),)
-    return _away(state, event.away, at, reopen=True, text=event.text)
-
-
-def _away(state: PartitionState, what: str, at: Moment, *, reopen: bool, text: str) -> Decision:
-    """Wait, longer each time; chunks that meet the same trouble at once count as one."""
-    reopen = reopen or state.reopen
-    if state.phase is Phase.AWAY:
-        return replace(state, reopen=reopen), ()
-    failures = state.failures + 1
-    wait = at.wait(failures)
-    waiting = replace(
-        state,
-        phase=Phase.AWAY,
-        failures=failures,
-        due=at.now + wait,
-        reopen=reopen,
-        trouble=f"{what}: {text}",
-    )
-    return waiting, (Alarm(what=what, text=text, wait=wait),)
+    return away(state, event.away, at, reopen=True, text=event.text)
 
 
 def _fetched(state: PartitionState, event: Fetched, at: Moment) -> Decision:
@@ -199,9 +164,9 @@ def _chunk_ended(state: PartitionState, event: ChunkEnded, at: Moment) -> Decisi
             database = event.away == "database"
             if event.suspect is not None and database:
                 state = replace(state, suspect=(event.suspect, at.now))
-            return _away(state, event.away, at, reopen=database, text=event.error)
+            return away(state, event.away, at, reopen=database, text=event.error)
         case Ended.VOID:
-            return _void(state, now=at.now)
+            return void(state, now=at.now)
         case Ended.STOPPED:
             return replace(state, phase=Phase.CLOSED), (StopProcess(error=event.error),)
 
@@ -230,36 +195,29 @@ def _mark_refused(state: PartitionState, event: MarkRefused, at: Moment) -> Deci
     state = replace(state, marking=None)
     if state.phase is Phase.DRAINING:
         return replace(state, reopen=True), ()
-    return _void(state, now=at.now)
+    return void(state, now=at.now)
 
 
 def _mark_failed(state: PartitionState, event: MarkFailed, at: Moment) -> Decision:
     state = replace(state, marking=None)
     if state.phase is Phase.DRAINING:
         return replace(state, reopen=True), ()
-    if state.phase in _DEAF:
+    if state.phase in DEAF:
         return state, ()
-    return _away(state, "database", at, reopen=True, text=event.text)
+    return away(state, "database", at, reopen=True, text=event.text)
 
 
 def _voided(state: PartitionState, event: Voided, at: Moment) -> Decision:
     del event
-    return _void(state, now=at.now)
+    return void(state, now=at.now)
 
 
 def _fetch_stopped(state: PartitionState, event: FetchStopped, at: Moment) -> Decision:
     """Read the watermark and where the log begins again; what is remembered of the fetch position is wrong."""
     state = replace(state, stopped=True)
-    if state.phase in _DEAF or state.reopen:
+    if state.phase in DEAF or state.reopen:
         return state, ()
-    return _away(state, "log", at, reopen=True, text=event.text)
-
-
-def _void(state: PartitionState, *, now: float) -> Decision:
-    """Read the watermark again, at *now*; whoever reads it just now or is about to has nothing to forget."""
-    if state.phase in _DEAF or state.reopen:
-        return state, ()
-    return replace(state, phase=Phase.AWAY, due=now, reopen=True), ()
+    return away(state, "log", at, reopen=True, text=event.text)
 
 
 def _held(state: PartitionState, event: Held, at: Moment) -> Decision:
@@ -297,7 +255,7 @@ def _commit_failed(state: PartitionState, event: CommitFailed, at: Moment) -> De
 
 def _commit_refused(state: PartitionState, event: CommitRefused, at: Moment) -> Decision:
     del event
-    return _void(replace(state, committing=None), now=at.now + at.limits.commit_every)
+    return void(replace(state, committing=None), now=at.now + at.limits.commit_every)
 
 
 def _tick(state: PartitionState, event: Tick, at: Moment) -> Decision:

@@ -2,16 +2,15 @@
 
 from dataclasses import replace
 
-from packhorse.processor.partition.orders import Command, Commit, Mark, Pause, Resume
+from packhorse.processor.partition.orders import Commit, Mark, Pause, Resume
 from packhorse.processor.partition.state import Limits, Load, PartitionState, Phase
+from packhorse.processor.partition.waiting import Decision
 
 _LOW = 2
 """Fetching resumes when the queue is down to one part in so many of its limit."""
 
-Ordered = tuple[PartitionState, tuple[Command, ...]]
 
-
-def carry_on(state: PartitionState, load: Load, limits: Limits, *, now: float) -> Ordered:
+def carry_on(state: PartitionState, load: Load, limits: Limits, *, now: float) -> Decision:
     """Return the state and the orders that follow from it alone; called again, it orders nothing more."""
     state, flow = _flow(state, load, limits)
     state, mark = next_mark(state, load, limits, now=now)
@@ -19,7 +18,7 @@ def carry_on(state: PartitionState, load: Load, limits: Limits, *, now: float) -
     return state, (*flow, *mark, *commit)
 
 
-def _flow(state: PartitionState, load: Load, limits: Limits) -> Ordered:
+def _flow(state: PartitionState, load: Load, limits: Limits) -> Decision:
     if not state.attached:
         return state, ()
     wanted = _fills(load, limits, part=1) or state.stands
@@ -40,7 +39,7 @@ def _fills(load: Load, limits: Limits, *, part: int) -> bool:
 
 def next_mark(
     state: PartitionState, load: Load, limits: Limits, *, now: float, last: bool = False
-) -> Ordered:
+) -> Decision:
     """Return the order to move the watermark behind what is dealt with without a gap; *last*: without waiting."""
     if state.position is None or load.end <= state.position or state.marking is not None or state.reopen:
         return state, ()
@@ -50,7 +49,7 @@ def next_mark(
     return moving, (Mark(old=state.position, new=load.end, leader_epoch=load.epoch),)
 
 
-def _next_commit(state: PartitionState, limits: Limits, *, now: float) -> Ordered:
+def _next_commit(state: PartitionState, limits: Limits, *, now: float) -> Decision:
     if state.position is None or state.position == state.committed or state.reopen:
         return state, ()
     if state.committing is not None or now < state.commit_at or state.phase is Phase.OPENING:
