@@ -1,5 +1,6 @@
 """Fresh databases in milliseconds: copies of a template."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,8 +45,13 @@ def fresh_database(server_url: str, template: str = "template0") -> Iterator[str
 
 def make_tables(url: str) -> None:
     """Make Packhorse's tables, the way a user does."""
+    path = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, *MIGRATE], env={DATABASE_VARIABLE: url}, capture_output=True, text=True, check=False
+        [sys.executable, *MIGRATE],
+        env={DATABASE_VARIABLE: url, **path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"packhorse migrate up: status {done.returncode}\n{done.stdout}{done.stderr}"
 

@@ -8,6 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from packhorse.core.errors import (
+    Forbidden,
     InfrastructureError,
     NotReady,
     OwnershipLost,
@@ -38,6 +39,7 @@ class ExitCode(IntEnum):
     LOST = (5, "somebody else owns it or has acted by now")
     UNKNOWN = (6, "the id is not known here")
     UNPROVED = (7, "--wait ended before the outcome was there")
+    FORBIDDEN = (8, "the right for it is missing")
     INTERRUPTED = (130, "Ctrl-C")
 
 
@@ -50,6 +52,8 @@ def code_of(error: PackhorseError) -> ExitCode:
             return ExitCode.UNKNOWN
         case UsageError():
             return ExitCode.USAGE
+        case Forbidden():
+            return ExitCode.FORBIDDEN
         case InfrastructureError():
             return ExitCode.AWAY
         case OwnershipLost():

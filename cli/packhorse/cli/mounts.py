@@ -83,19 +83,19 @@ MOUNTS: tuple[Mount, ...] = (
     ),
     Mount(
         name="status",
-        target="packhorse.console.status_cli:app",
+        target="packhorse.console.truth.cli:app",
         panel=Panel.SEE,
         line="Say where one message stands, from outbox to result.",
     ),
     Mount(
         name="quarantine",
-        target="packhorse.console.quarantine_cli:app",
+        target="packhorse.console.quarantine.cli:app",
         panel=Panel.SEE,
         line="List, show and redrive messages that wait for a person.",
     ),
     Mount(
         name="doctor",
-        target="packhorse.console.doctor_cli:app",
+        target="packhorse.console.doctor.cli:app",
         panel=Panel.SEE,
         line="Check database, tables, broker, topics, registry and settings.",
     ),

@@ -4,42 +4,64 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from packhorse.console.service import OperatorService
+from packhorse.console.acting.person import Person, this_process
+from packhorse.console.acting.service import People
+from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
+from packhorse.console.truth.service import Truth
 
 if TYPE_CHECKING:
-    from packhorse.console.kafka import KafkaTopics
-    from packhorse.console.registry import RegistryPayloads
+    from packhorse.console.acting.postgres import Database
+    from packhorse.console.truth.kafka import KafkaTopics
+    from packhorse.console.truth.registry import RegistryPayloads
 
 
 @contextmanager
-def service_of(settings: ConsoleSettings) -> Iterator[OperatorService]:
+def service_of(settings: ConsoleSettings, *, claimed: str | None = None) -> Iterator[Service]:
     """
-    Connect to the database and hand out the service; broker and registry are spoken to only when they are needed.
+    Connect to the database and hand out the service of whoever runs this process; broker and registry are spoken to only when
+    they are needed. The holder of PACKHORSE_CONSOLE_TOKEN acts if it is set, else the database's role; *claimed* is on record as such.
 
     Raises:
         SettingsError: A setting is not allowed.
         DatabaseUnavailable: The database does not answer, or refuses us.
     """
-    from packhorse.console.postgres import opened
+    from packhorse.console.acting.postgres import opened
 
     url = settings.database_url.get_secret_value()
+    person = this_process(claimed=claimed, token=settings.token_in_clear())
     with (
-        opened(url, schema=settings.database_schema, timeout=settings.timeout) as tables,
+        opened(url, schema=settings.database_schema, timeout=settings.timeout) as database,
         ExitStack() as open_,
     ):
-        yield OperatorService(
-            tables,
-            topics=_topics(settings),
-            payloads=_payloads(settings, open_),
-            namespace=settings.namespace,
-        )
+        yield rooms(database, person, settings, topics=_topics(settings), payloads=_payloads(settings, open_))
+
+
+def rooms(
+    database: "Database",
+    person: Person,
+    settings: ConsoleSettings,
+    *,
+    topics: "KafkaTopics | None",
+    payloads: "RegistryPayloads | None",
+) -> Service:
+    """Return the service of *person*."""
+    from packhorse.console.quarantine.postgres import QuarantineTables
+    from packhorse.console.truth.postgres import FactTables
+
+    truth = Truth(FactTables(database), person, topics=topics, namespace=settings.namespace)
+    return Service(
+        people=People(database, person),
+        truth=truth,
+        quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
+    )
 
 
 def _topics(settings: ConsoleSettings) -> "KafkaTopics | None":
     if settings.kafka_bootstrap_servers is None:
         return None
-    from packhorse.console.kafka import KafkaTopics, Limits
+    from packhorse.console.truth.kafka import KafkaTopics, Limits
 
     return KafkaTopics(
         settings.kafka_bootstrap_servers,
@@ -55,7 +77,7 @@ def _payloads(settings: ConsoleSettings, open_: ExitStack) -> "RegistryPayloads 
     registry = settings.registry()
     if registry is None:
         return None
-    from packhorse.console.registry import RegistryPayloads
+    from packhorse.console.truth.registry import RegistryPayloads
     from packhorse.schemas.registry import Registry
 
     return RegistryPayloads(open_.enter_context(Registry(registry)))

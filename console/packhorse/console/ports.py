@@ -1,51 +1,58 @@
-"""What the console asks of the world outside; the adapters are `postgres` and `kafka`."""
+"""What the console asks of the world outside; the adapters are the modules `postgres`, `kafka` and `registry` of each room."""
 
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from packhorse.console.acting.person import Person
 from packhorse.console.facts import Facts, QuarantinedMessage
-from packhorse.console.pages import Filter, Page, Position
-from packhorse.console.redrive import Order
-from packhorse.console.status import Search
+from packhorse.console.quarantine.pages import Filter, Page, Position
+from packhorse.console.quarantine.redrive import Order
+from packhorse.console.truth.status import Search
 
 
-class Tables(Protocol):
+class FactSource(Protocol):
     """
-    Read one database; each method sees one snapshot and leaves no transaction open.
+    Read what one database knows; each method sees one snapshot and leaves no transaction open.
 
     Raises, each of them:
         DatabaseUnavailable: The database does not answer, or not in time.
         NotReady: A table or right is missing.
+        Forbidden: The person may not look.
     """
 
-    def facts(self, message_id: UUID) -> Facts:
+    def facts(self, message_id: UUID, person: Person) -> Facts:
         """Return all that is known about *message_id*; empty facts when nothing is."""
 
-    def page(self, wanted: Filter, *, after: Position | None, limit: int) -> Page:
+
+class QuarantineSource(Protocol):
+    """
+    Read and act on the quarantine of one database; raises what `FactSource` does.
+
+    Returning from an act promises that all its rows are durable; raising promises that none was changed.
+    """
+
+    def page(self, person: Person, wanted: Filter, *, after: Position | None, limit: int) -> Page:
         """Return at most *limit* quarantined messages, the newest first, behind *after*."""
 
-    def bytes_of(self, message: QuarantinedMessage) -> tuple[bytes | None, list[tuple[str, bytes | None]]]:
+    def bytes_of(
+        self, person: Person, message: QuarantinedMessage
+    ) -> tuple[bytes | None, list[tuple[str, bytes | None]]]:
         """Return payload and headers of *message* as they arrived."""
 
-    def role(self) -> str:
-        """Return the database role that acts are recorded under."""
+    def followers(self, person: Person, message: QuarantinedMessage) -> int:
+        """Return how many messages wait behind *message*."""
 
-    def redrive(self, order: Order, *, actor: str, why: str) -> datetime:
+    def redrive(self, person: Person, order: Order, *, why: str) -> datetime:
         """
         Order the redrive and record the act in one transaction; return when.
-
-        Returning promises that all three rows are durable; raising promises that none was changed.
 
         Raises:
             OwnershipLost: A row is no longer as *order* says; names who acted and when.
         """
 
-    def discard(self, order: Order, *, actor: str, why: str) -> datetime:
+    def discard(self, person: Person, order: Order, *, why: str) -> datetime:
         """Give the message up and record the act in one transaction; return when. Promises and raises what `redrive` does."""
-
-    def followers(self, message: QuarantinedMessage) -> int:
-        """Return how many messages wait behind *message*."""
 
 
 class Topics(Protocol):

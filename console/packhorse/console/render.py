@@ -8,10 +8,10 @@ from rich.text import Text
 
 from packhorse.console.facts import Act, FailedAttempt, QuarantinedMessage
 from packhorse.console.output import at, plain, said, sheet, table
-from packhorse.console.pages import Page
-from packhorse.console.redrive import Preview
-from packhorse.console.service import Shown
-from packhorse.console.status import GroupStatus, Redrive, Status
+from packhorse.console.quarantine.pages import Page
+from packhorse.console.quarantine.redrive import Preview
+from packhorse.console.quarantine.service import Shown
+from packhorse.console.truth.status import GroupStatus, Redrive, Status
 
 _REDRIVE_STEPS = (Redrive.ASKED, Redrive.SENT, Redrive.PROVED)
 

@@ -94,6 +94,16 @@ class DoctorSettings(PartSettings):
 
 
 class ConsoleSettings(DoctorSettings):
-    """Say what the console looks at: the same, and a database always."""
+    """
+    Say what the console looks at: the same, and a database always.
+
+    Attributes:
+        token: Whose rights count and who is on record, instead of the database's role; set it from a file.
+    """
 
     database_url: DatabaseUrl
+    token: SecretStr | None = None
+
+    def token_in_clear(self) -> str | None:
+        """Return the token, to be hashed and not to be kept."""
+        return None if self.token is None else self.token.get_secret_value()

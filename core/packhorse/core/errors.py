@@ -19,6 +19,8 @@ The one tree of errors: whose fault it is, whether trying again can help, and wh
     │   ├── Undecodable
     │   ├── UnknownSchema
     │   └── UnknownType
+    ├── Forbidden               the person has not the right for the act, or is not known
+    │   └── NotSignedIn
     ├── OwnershipLost           somebody else owns the shard, lease, partition or row by now
     └── KeysLocked              another transaction holds a key that this one asked for late
 """
@@ -127,6 +129,14 @@ class UnknownType(MessageFault):
     """No handler is registered for the message's type."""
 
     reason = "unknown-type"
+
+
+class Forbidden(PackhorseError):
+    """Name the right that the person has not, and who can give it; nothing was done."""
+
+
+class NotSignedIn(Forbidden):
+    """Say that a token is missing, unknown or expired; nothing was done."""
 
 
 class OwnershipLost(PackhorseError):

@@ -33,21 +33,43 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".inbox, "{{schema}}".waterma
 GRANT INSERT ON "{{schema}}".audit TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".inbox_partitions(), "{{schema}}".inbox_bound(date),
     "{{schema}}".make_inbox_partition(date, int), "{{schema}}".fence_inbox(text, date, date, int),
-    "{{schema}}".clean_inbox_partition(text, uuid, text, text, int), "{{schema}}".drop_inbox_partition(text, int, boolean)
-    TO "{{role}}";
+    "{{schema}}".clean_inbox_partition(text, uuid, text, text, int), "{{schema}}".drop_inbox_partition(text, int, boolean),
+    "{{schema}}".fold_quarantine(int) TO "{{role}}";
+GRANT SELECT ON "{{schema}}".quarantine_tally, "{{schema}}".quarantine_change TO "{{role}}";
+GRANT SELECT, INSERT, UPDATE ON "{{schema}}".failure_group TO "{{role}}";
 """
 
-OPERATOR = """
+_LOOK = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
-GRANT UPDATE ON "{schema}".inbox, "{schema}".quarantined_message, "{schema}".watermark, "{schema}".parked_key TO "{role}";
-GRANT INSERT, UPDATE, DELETE ON "{schema}".pause TO "{role}";
-GRANT INSERT, DELETE ON "{schema}".parked_key TO "{role}";
-GRANT UPDATE (orders, token) ON "{schema}".relay TO "{role}";
-GRANT INSERT, UPDATE ON "{schema}".relay_hold TO "{role}";
-GRANT INSERT ON "{schema}".watermark, "{schema}".audit, "{schema}".relay_discard TO "{role}";
+GRANT INSERT ON "{schema}".audit TO "{role}";
+GRANT EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean) TO "{role}";
 """
+
+_ACT = f"""{_LOOK.rstrip()}
+GRANT INSERT, UPDATE ON "{{schema}}".inbox TO "{{role}}";
+GRANT UPDATE ON "{{schema}}".quarantined_message, "{{schema}}".watermark TO "{{role}}";
+GRANT INSERT, UPDATE, DELETE ON "{{schema}}".parked_key, "{{schema}}".pause TO "{{role}}";
+GRANT INSERT ON "{{schema}}".parked_message, "{{schema}}".failure_note TO "{{role}}";
+GRANT INSERT, UPDATE ON "{{schema}}".failure_group, "{{schema}}".redrive, "{{schema}}".redrive_member, "{{schema}}".replay,
+    "{{schema}}".replay_partition TO "{{role}}";
+GRANT INSERT, DELETE ON "{{schema}}".replay_message TO "{{role}}";
+GRANT UPDATE (orders, token) ON "{{schema}}".relay TO "{{role}}";
+GRANT INSERT, UPDATE ON "{{schema}}".relay_hold TO "{{role}}";
+GRANT INSERT ON "{{schema}}".watermark, "{{schema}}".relay_discard TO "{{role}}";
+GRANT EXECUTE ON FUNCTION "{{schema}}".fold_quarantine(int) TO "{{role}}";
+"""
+
+_NAMED = """
+INSERT INTO "{{schema}}".operator (kind, name, role, made_by) VALUES ('role', '{{role}}', '{purpose}', 'migrate sql')
+    ON CONFLICT DO NOTHING;
+"""
+
+VIEWER = _LOOK.rstrip() + _NAMED.format(purpose="viewer")
+OPERATOR = _ACT.rstrip() + _NAMED.format(purpose="operator")
+ADMIN = f"""{_ACT.rstrip()}
+GRANT INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";{_NAMED.format(purpose="admin")}"""
 
 REGISTRAR = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
@@ -58,10 +80,15 @@ PURPOSES = {
     "writer": WRITER,
     "relay": RELAY,
     "processor": PROCESSOR,
+    "viewer": VIEWER,
     "operator": OPERATOR,
+    "admin": ADMIN,
     "registrar": REGISTRAR,
 }
-"""What each role is for: `registrar` runs `packhorse schemas register`."""
+"""
+What each role is for: `registrar` runs `packhorse schemas register`; `viewer`, `operator` and `admin` are people who look, act,
+and say who may.
+"""
 
 
 def grants(schema: str, roles: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.support.console_rows import new_id
 
-from packhorse.console.kafka import KafkaTopics, Limits
+from packhorse.console.truth.kafka import KafkaTopics, Limits
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import SettingsError
 from packhorse.core.partitions import partition_of

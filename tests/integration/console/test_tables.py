@@ -9,18 +9,23 @@ from uuid import UUID
 import psycopg
 import pytest
 from psycopg import sql
+from pydantic import SecretStr
 from tests.support.console_rows import handled, horizon_past_all, new_id, recorded, rested
 from tests.support.databases import unique_name
 from tests.support.wait import eventually
 
+from packhorse.console.acting.person import this_process
+from packhorse.console.acting.postgres import Database, opened
+from packhorse.console.compose import rooms
 from packhorse.console.facts import Outcome, State
-from packhorse.console.pages import Filter, Position
-from packhorse.console.postgres import PostgresTables, opened
-from packhorse.console.service import OperatorService
-from packhorse.console.status import Published, Redrive
+from packhorse.console.quarantine.pages import Filter, Position
+from packhorse.console.service import Service
+from packhorse.console.settings import ConsoleSettings
+from packhorse.console.truth.status import Published, Redrive
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost, SettingsError
 from packhorse.core.ids import uuid7_from
+from packhorse.core.users import system_user
 from packhorse.producer.grants import grants
 
 WHY = "fixed in 1.4.2"
@@ -33,14 +38,19 @@ def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture
-def tables(database: str) -> Iterator[PostgresTables]:
+def tables(database: str) -> Iterator[Database]:
     with opened(database, schema="packhorse", timeout=5) as tables:
         yield tables
 
 
 @pytest.fixture
-def service(tables: PostgresTables) -> OperatorService:
-    return OperatorService(tables)
+def service(tables: Database) -> Service:
+    return service_over(tables)
+
+
+def service_over(database: Database, *, claimed: str | None = None) -> Service:
+    settings = ConsoleSettings(database_url=SecretStr("postgresql://unused"))
+    return rooms(database, this_process(claimed=claimed), settings, topics=None, payloads=None)
 
 
 def one(connection: psycopg.Connection[Any], query: str, *values: object) -> Any:
@@ -54,7 +64,7 @@ def audit_count(connection: psycopg.Connection[Any]) -> int:
 
 @pytest.mark.case("X-02")
 def test_a_parked_message_names_the_head_that_it_waits_behind(
-    service: OperatorService, connection: psycopg.Connection[Any]
+    service: Service, connection: psycopg.Connection[Any]
 ) -> None:
     """Fails when a person has to find out by hand why a message of a parked key does not run."""
     head, follower = rested(connection), handled(connection, outcome="parked")
@@ -69,11 +79,11 @@ def test_a_parked_message_names_the_head_that_it_waits_behind(
         " SELECT group_id, topic, repeat('0', 32), 0, %s FROM packhorse.inbox WHERE message_id = %s",
         (head, follower),
     )
-    assert service.status(follower, search=False).standing.endswith(f"parked: waits behind {head}")
+    assert service.truth.status(follower, search=False).standing.endswith(f"parked: waits behind {head}")
 
 
 def test_an_id_of_before_what_the_inbox_keeps_is_said_so(
-    service: OperatorService, connection: psycopg.Connection[Any]
+    service: Service, connection: psycopg.Connection[Any]
 ) -> None:
     connection.execute(
         "INSERT INTO packhorse.inbox_retention (group_id, kept_from) VALUES ('', '-infinity'),"
@@ -81,17 +91,17 @@ def test_an_id_of_before_what_the_inbox_keeps_is_said_so(
     )
     now = SYSTEM_CLOCK.now()
     old, young = (uuid7_from(now - timedelta(days=days), bytes(10)) for days in (23, 21))
-    assert service.status(old, search=False).standing == (
+    assert service.truth.status(old, search=False).standing == (
         "older than the inbox keeps: no row; group figures keeps rows for 22 days, and may have dealt with it"
     )
-    assert service.status(young, search=False).standing.startswith("unknown")
-    assert service.status(UUID(int=7 << 124 | 4 << 76), search=False).standing.startswith("unknown")
+    assert service.truth.status(young, search=False).standing.startswith("unknown")
+    assert service.truth.status(UUID(int=7 << 124 | 4 << 76), search=False).standing.startswith("unknown")
 
 
 @pytest.mark.case("X-01")
-def test_an_id_that_never_existed_is_unknown(service: OperatorService) -> None:
+def test_an_id_that_never_existed_is_unknown(service: Service) -> None:
     """Fails when an absent row is reported as recorded, accepted or pending."""
-    status = service.status(new_id(), search=True)
+    status = service.truth.status(new_id(), search=True)
     assert not status.known
     assert status.standing.startswith("unknown")
     assert "not searched" in status.search.said
@@ -99,17 +109,17 @@ def test_an_id_that_never_existed_is_unknown(service: OperatorService) -> None:
 
 @pytest.mark.case("X-02")
 def test_a_message_is_followed_from_its_transaction_to_the_horizon(
-    service: OperatorService, connection: psycopg.Connection[Any], database: str
+    service: Service, connection: psycopg.Connection[Any], database: str
 ) -> None:
     """Fails when an open transaction is seen, or when the horizon's answer is not asked for."""
     with psycopg.connect(database) as writer:
         message_id = recorded(writer)
-        assert not service.status(message_id, search=False).known
+        assert not service.truth.status(message_id, search=False).known
         writer.commit()
     connection.execute("UPDATE packhorse.relay SET epoch = 1")
-    assert service.status(message_id, search=False).standing == "recorded, not yet published"
+    assert service.truth.status(message_id, search=False).standing == "recorded, not yet published"
     horizon_past_all(connection)
-    status = service.status(message_id, search=False)
+    status = service.truth.status(message_id, search=False)
     assert (status.published, status.standing) == (
         Published.YES,
         "published, no delivery known in this database",
@@ -117,25 +127,23 @@ def test_a_message_is_followed_from_its_transaction_to_the_horizon(
 
 
 @pytest.mark.case("X-02")
-def test_inside_a_target_progress_decides(
-    service: OperatorService, connection: psycopg.Connection[Any]
-) -> None:
+def test_inside_a_target_progress_decides(service: Service, connection: psycopg.Connection[Any]) -> None:
     """Fails when target and progress are left out of the question, or `seq <=` becomes `<`."""
     first, second = recorded(connection), recorded(connection)
     seq = one(connection, "SELECT seq FROM packhorse.outbox WHERE id = %s", first)
     connection.execute(
         "UPDATE packhorse.relay SET epoch = 1, target = (SELECT pg_current_snapshot()), progress = %s", (seq,)
     )
-    found = [service.status(each, search=False).published for each in (first, second)]
+    found = [service.truth.status(each, search=False).published for each in (first, second)]
     assert found == [Published.YES, Published.NOT_YET]
 
 
 def test_a_consumers_own_database_answers_without_an_outbox_row(
-    service: OperatorService, connection: psycopg.Connection[Any]
+    service: Service, connection: psycopg.Connection[Any]
 ) -> None:
     message_id = handled(connection, deliveries=3)
     handled(connection, message_id, group="billing", outcome="retry", attempt=2)
-    status = service.status(message_id, search=False)
+    status = service.truth.status(message_id, search=False)
     assert status.recorded is None
     assert status.published is Published.YES
     assert [(group.group, group.standing) for group in status.groups] == [
@@ -145,7 +153,7 @@ def test_a_consumers_own_database_answers_without_an_outbox_row(
 
 
 def test_pages_reach_each_message_once_whatever_the_ties(
-    service: OperatorService, connection: psycopg.Connection[Any]
+    service: Service, connection: psycopg.Connection[Any]
 ) -> None:
     noon = datetime(2026, 8, 1, 12, tzinfo=UTC)
     ids = {rested(connection, quarantined_at=noon) for _ in range(7)}
@@ -154,7 +162,7 @@ def test_pages_reach_each_message_once_whatever_the_ties(
     seen: list[tuple[UUID, str]] = []
     after: Position | None = None
     while True:
-        page = service.page(Filter(), after=after, limit=2)
+        page = service.quarantine.page(Filter(), after=after, limit=2)
         seen += [(message.id, message.group) for message in page.messages]
         if (after := page.next) is None:
             break
@@ -177,61 +185,58 @@ def test_pages_reach_each_message_once_whatever_the_ties(
     ],
 )
 def test_filters(
-    service: OperatorService, connection: psycopg.Connection[Any], wanted: Filter, expected: set[str]
+    service: Service, connection: psycopg.Connection[Any], wanted: Filter, expected: set[str]
 ) -> None:
     rested(connection, group="a", tenant="acme")
     rested(connection, group="b", topic="x.y", reason="permanent")
     rested(connection, group="c", type="T", reason="permanent")
     rested(connection, group="d")
     connection.execute("UPDATE packhorse.quarantined_message SET state = 'redriven' WHERE group_id = 'd'")
-    assert {message.group for message in service.page(wanted, after=None, limit=10).messages} == expected
+    assert {
+        message.group for message in service.quarantine.page(wanted, after=None, limit=10).messages
+    } == expected
 
 
-def test_show_gives_headers_as_they_arrived(
-    service: OperatorService, connection: psycopg.Connection[Any]
-) -> None:
+def test_show_gives_headers_as_they_arrived(service: Service, connection: psycopg.Connection[Any]) -> None:
     message_id = rested(connection, headers=[["id", "aWQ="], ["odd", "/wA="], ["null", None], ["id", ""]])
-    shown = service.show(message_id, group=None, topic=None, payload=True)
+    shown = service.quarantine.show(message_id, group=None, topic=None, payload=True)
     assert shown.headers == (("id", b"id"), ("odd", b"\xff\x00"), ("null", None), ("id", b""))
     assert shown.payload_said == "not decoded: PACKHORSE_REGISTRY_URL is not set"
 
 
 @pytest.mark.case("T-17")
-def test_a_redrive_changes_three_rows_at_once(
-    service: OperatorService, connection: psycopg.Connection[Any]
-) -> None:
+def test_a_redrive_changes_three_rows_at_once(service: Service, connection: psycopg.Connection[Any]) -> None:
     """Fails when one of the three statements is left out, or the attempt is not moved."""
     message_id = rested(connection)
-    preview = service.preview(message_id, group=None, topic=None)
-    actor = service.actor("ann", None)
-    service.redrive(preview.order, actor=actor, why=f" {WHY} ")
-    status = service.status(message_id, search=False)
+    preview = service.quarantine.preview(message_id, group=None, topic=None)
+    actor = service.people.actor()
+    service.quarantine.redrive(preview.order, why=f" {WHY} ")
+    status = service.truth.status(message_id, search=False)
     (group,), (act,) = status.groups, status.acts
     assert group.redrive is Redrive.ASKED
     assert group.inbox is not None
     assert (group.inbox.outcome, group.inbox.attempt) == (Outcome.RETRY, 6)
     assert group.inbox.due_at is not None
-    assert (act.act, act.why, act.actor) == ("redrive", WHY, actor.text)
+    assert (act.act, act.why, act.actor) == ("redrive", WHY, actor)
     assert act.detail == {"attempt": 6, "redrive": 1}
 
 
 @pytest.mark.case("O-02")
 def test_of_two_operators_one_acts_and_the_other_is_told_who(
-    database: str, service: OperatorService, connection: psycopg.Connection[Any]
+    database: str, service: Service, connection: psycopg.Connection[Any]
 ) -> None:
     """Fails when the claim does not compare the previewed values, or the loser is not told by whom."""
     message_id = rested(connection)
-    order = service.preview(message_id, group=None, topic=None).order
+    order = service.quarantine.preview(message_id, group=None, topic=None).order
     gate = threading.Barrier(2)
     told: list[str] = []
 
     def act(name: str) -> None:
         with opened(database, schema="packhorse", timeout=5) as tables:
-            mine = OperatorService(tables)
-            actor = mine.actor(name, None)
+            mine = service_over(tables, claimed=name)
             gate.wait(10)
             try:
-                mine.redrive(order, actor=actor, why=WHY)
+                mine.quarantine.redrive(order, why=WHY)
             except OwnershipLost as error:
                 told.append(f"{name}: {error}")
 
@@ -242,27 +247,26 @@ def test_of_two_operators_one_acts_and_the_other_is_told_who(
         thread.join(20)
     assert len(told) == 1
     winner = "bob" if told[0].startswith("ann") else "ann"
-    assert f"redrive by {winner} (role" in told[0]
+    assert f"redrive by {winner} (claimed by" in told[0]
     assert audit_count(connection) == 1
     assert one(connection, "SELECT attempt FROM packhorse.inbox") == 6
 
 
 @pytest.mark.case("O-02")
 def test_the_one_who_waits_for_the_other_is_told_too(
-    database: str, service: OperatorService, connection: psycopg.Connection[Any]
+    database: str, service: Service, connection: psycopg.Connection[Any]
 ) -> None:
     """Fails when the loser's look at the audit shares the snapshot in which it claimed."""
     message_id = rested(connection)
-    order = service.preview(message_id, group=None, topic=None).order
+    order = service.quarantine.preview(message_id, group=None, topic=None).order
     told: list[str] = []
 
     def second() -> None:
         try:
-            service.redrive(order, actor=service_actor, why=WHY)
+            service.quarantine.redrive(order, why=WHY)
         except OwnershipLost as error:
             told.append(str(error))
 
-    service_actor = service.actor("bob", None)
     with psycopg.connect(database) as first:
         first.execute("UPDATE packhorse.quarantined_message SET state = 'redriven', redrives = 1")
         first.execute(
@@ -294,15 +298,15 @@ def test_the_one_who_waits_for_the_other_is_told_too(
 )
 @pytest.mark.case("O-01")
 def test_what_moved_since_the_preview_is_not_acted_on(
-    service: OperatorService, connection: psycopg.Connection[Any], moved: str
+    service: Service, connection: psycopg.Connection[Any], moved: str
 ) -> None:
     """Fails when one of the previewed values is left out of the claim; nothing may be half done."""
     message_id = rested(connection)
-    order = service.preview(message_id, group=None, topic=None).order
+    order = service.quarantine.preview(message_id, group=None, topic=None).order
     connection.execute(moved)
     before = connection.execute("SELECT outcome, attempt FROM packhorse.inbox").fetchall()
     with pytest.raises(OwnershipLost, match="nothing was done now"):
-        service.redrive(order, actor=service.actor("ann", None), why=WHY)
+        service.quarantine.redrive(order, why=WHY)
     assert connection.execute("SELECT outcome, attempt FROM packhorse.inbox").fetchall() == before
     assert one(connection, "SELECT count(*) FROM packhorse.quarantined_message WHERE state = 'redriven'") == 0
     assert audit_count(connection) == 0
@@ -326,12 +330,17 @@ def test_an_operators_rights_are_enough(
     role, url = operator
     message_id = rested(connection)
     with opened(url, schema="packhorse", timeout=5) as tables:
-        service = OperatorService(tables)
-        assert service.page(Filter(), after=None, limit=5).messages
-        assert service.show(message_id, group=None, topic=None, payload=False).message.id == message_id
-        order = service.preview(message_id, group=None, topic=None).order
-        service.redrive(order, actor=service.actor("ann", None), why=WHY)
-        assert service.status(message_id, search=False).acts[0].actor == f"ann (role {role})"
+        service = service_over(tables)
+        assert service.quarantine.page(Filter(), after=None, limit=5).messages
+        assert (
+            service.quarantine.show(message_id, group=None, topic=None, payload=False).message.id
+            == message_id
+        )
+        order = service.quarantine.preview(message_id, group=None, topic=None).order
+        service.quarantine.redrive(order, why=WHY)
+        assert (
+            service.truth.status(message_id, search=False).acts[0].actor == f"{system_user()} (role {role})"
+        )
 
 
 def test_without_the_right_to_record_nothing_is_done(
@@ -341,10 +350,10 @@ def test_without_the_right_to_record_nothing_is_done(
     message_id = rested(connection)
     connection.execute(sql.SQL("REVOKE INSERT ON packhorse.audit FROM {}").format(sql.Identifier(role)))
     with opened(url, schema="packhorse", timeout=5) as tables:
-        service = OperatorService(tables)
-        order = service.preview(message_id, group=None, topic=None).order
+        service = service_over(tables)
+        order = service.quarantine.preview(message_id, group=None, topic=None).order
         with pytest.raises(NotReady, match="permission denied for table audit"):
-            service.redrive(order, actor=service.actor("ann", None), why=WHY)
+            service.quarantine.redrive(order, why=WHY)
     assert one(connection, "SELECT state FROM packhorse.quarantined_message") == "quarantined"
     assert one(connection, "SELECT outcome FROM packhorse.inbox") == "quarantine"
 
@@ -354,11 +363,11 @@ def test_a_row_that_somebody_holds_ends_the_act_in_time(
 ) -> None:
     message_id = rested(connection)
     with psycopg.connect(database) as holder, opened(database, schema="packhorse", timeout=0.2) as tables:
-        service = OperatorService(tables)
-        order = service.preview(message_id, group=None, topic=None).order
+        service = service_over(tables)
+        order = service.quarantine.preview(message_id, group=None, topic=None).order
         holder.execute("SELECT FROM packhorse.inbox FOR UPDATE")
         with pytest.raises(DatabaseUnavailable, match="nothing was changed, try again"):
-            service.redrive(order, actor=service.actor("ann", None), why=WHY)
+            service.quarantine.redrive(order, why=WHY)
     assert one(connection, "SELECT state FROM packhorse.quarantined_message") == "quarantined"
 
 
@@ -369,17 +378,17 @@ def test_missing_tables_are_named_with_the_command_that_makes_them(empty_databas
         opened(empty_database, schema="packhorse", timeout=5) as tables,
         pytest.raises(NotReady, match=r"packhorse\.outbox.*packhorse migrate up"),
     ):
-        tables.facts(new_id())
+        service_over(tables).truth.facts(new_id())
 
 
 def test_a_database_that_only_reads_is_said_so(database: str, connection: psycopg.Connection[Any]) -> None:
     message_id = rested(connection)
     url = f"{database}?options=-c%20default_transaction_read_only%3Don"
     with opened(url, schema="packhorse", timeout=5) as tables:
-        service = OperatorService(tables)
-        order = service.preview(message_id, group=None, topic=None).order
+        service = service_over(tables)
+        order = service.quarantine.preview(message_id, group=None, topic=None).order
         with pytest.raises(NotReady, match="only reads"):
-            service.redrive(order, actor=service.actor("ann", None), why=WHY)
+            service.quarantine.redrive(order, why=WHY)
 
 
 @pytest.mark.case("X-08")

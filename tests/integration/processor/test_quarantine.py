@@ -7,7 +7,7 @@ import pytest
 from tests.support.processing import GROUP, Ground, headers_of, names_of, note, noting
 from tests.support.wait import eventually
 
-from packhorse.console.redrive_shell import Request, run_discard, run_redrive
+from packhorse.console.quarantine.shell import Request, run_discard, run_redrive
 from packhorse.console.settings import ConsoleSettings
 from packhorse.processor import Context, Processor, Quarantine, Retry
 
@@ -132,7 +132,6 @@ def _request(sent: Any) -> Request:
         topic=None,
         yes=True,
         wait=0,
-        user="tester",
         claimed=None,
         as_json=True,
     )

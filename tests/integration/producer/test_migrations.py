@@ -39,7 +39,7 @@ LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 WHERE c.relnamespace = 'packhorse'::regnamespace AND c.relkind IN ('r', 'p')
 UNION ALL SELECT 'index', tablename, indexname, indexdef, NULL, NULL, NULL FROM pg_indexes WHERE schemaname = 'packhorse'
 UNION ALL SELECT 'trigger', tgrelid::regclass::text, tgname, pg_get_triggerdef(oid), tgenabled::text, NULL, NULL
-FROM pg_trigger WHERE tgrelid::regclass::text LIKE 'packhorse.%'
+FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'packhorse.%'
 UNION ALL SELECT 'function', proname, prosrc, NULL, NULL, NULL, NULL FROM pg_proc WHERE pronamespace = 'packhorse'::regnamespace
 UNION ALL SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid), NULL, NULL, NULL
 FROM pg_constraint WHERE connamespace = 'packhorse'::regnamespace

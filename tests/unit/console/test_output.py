@@ -14,8 +14,9 @@ from tests.support.console_facts import ID, act, facts, inbox_row, outbox_row, q
 
 from packhorse.console.facts import FailedAttempt, Outcome
 from packhorse.console.output import json_text, plain, sheet, table
-from packhorse.console.pages import Page, Position, page_of
-from packhorse.console.redrive import previewed
+from packhorse.console.quarantine.pages import Page, Position, page_of
+from packhorse.console.quarantine.redrive import previewed
+from packhorse.console.quarantine.service import Shown
 from packhorse.console.render import (
     page_json,
     page_table,
@@ -25,8 +26,7 @@ from packhorse.console.render import (
     status_json,
     status_sheet,
 )
-from packhorse.console.service import Shown
-from packhorse.console.status import NOT_NEEDED, status_of
+from packhorse.console.truth.status import NOT_NEEDED, status_of
 from packhorse.core.text import inert
 
 EVIL = "\x1b[2J\x1b]0;owned\x07[red]x[/red]\u202e\r\n\x9b31m"
@@ -122,7 +122,7 @@ def test_the_key_is_hidden_unless_it_is_asked_for() -> None:
 
 
 def test_a_position_survives_the_command_line() -> None:
-    from packhorse.console.pages import position_from
+    from packhorse.console.quarantine.pages import position_from
 
     position = Position(at=datetime(2026, 8, 1, tzinfo=UTC), id=ID, group="a b", topic="ü")
     assert position_from(position.token()) == position
@@ -130,7 +130,7 @@ def test_a_position_survives_the_command_line() -> None:
 
 @pytest.mark.parametrize("token", ["", "x", "!!", "W10", "e30", "WzEsMiwzLDRd", "bnVsbA"])
 def test_a_broken_position_is_a_usage_error(token: str) -> None:
-    from packhorse.console.pages import position_from
+    from packhorse.console.quarantine.pages import position_from
     from packhorse.core.errors import UsageError
 
     with pytest.raises(UsageError, match="--after"):

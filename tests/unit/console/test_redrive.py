@@ -4,7 +4,7 @@ import pytest
 from tests.support.console_facts import ID, act, inbox_row, quarantined
 
 from packhorse.console.facts import Outcome, State
-from packhorse.console.redrive import DISCARD, chosen, previewed
+from packhorse.console.quarantine.redrive import DISCARD, chosen, previewed
 from packhorse.core.acts import MAX_WHY, Actor, checked_why
 from packhorse.core.errors import OwnershipLost, SettingsError, UsageError
 

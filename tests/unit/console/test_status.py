@@ -16,7 +16,7 @@ from packhorse.console.facts import (
     QuarantinedMessage,
     State,
 )
-from packhorse.console.status import (
+from packhorse.console.truth.status import (
     NOT_ASKED,
     NOT_NEEDED,
     Published,

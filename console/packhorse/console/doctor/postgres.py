@@ -8,6 +8,7 @@ import psycopg
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier
 
+from packhorse.console.acting.postgres import connected, translated
 from packhorse.console.doctor import sql
 from packhorse.console.doctor.findings import Finding, failed, ok
 from packhorse.console.doctor.judge_database import (
@@ -23,7 +24,6 @@ from packhorse.console.doctor.judge_inbox import InboxState, judge_inbox
 from packhorse.console.doctor.judge_processors import Standing, judge_processors
 from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_retention import Retention, judge_retention
-from packhorse.console.postgres import connected, translated
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError
 from packhorse.producer import migrate

@@ -27,7 +27,7 @@ from tests.support.history import (
 from tests.support.processing import Ground
 
 from packhorse.console.compose import service_of
-from packhorse.console.service import OperatorService
+from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import PackhorseError
@@ -222,22 +222,21 @@ class Operator(Beside):
             for message_id in chosen:
                 if not self.everything and self._chance.random() < 0.7:
                     connection.execute("INSERT INTO mended VALUES (%s) ON CONFLICT DO NOTHING", (message_id,))
-        with service_of(self.settings) as service:
+        with service_of(self.settings, claimed="chaos") as service:
             for message_id in chosen:
                 self._act(service, message_id)
 
-    def _act(self, service: OperatorService, message_id: UUID) -> None:
+    def _act(self, service: Service, message_id: UUID) -> None:
         act = "discard" if not self.everything and self._chance.random() < DISCARDS else "redrive"
         try:
-            preview = service.preview(message_id, group=GROUP, topic=self._topic)
-            actor = service.actor("chaos", None)
+            preview = service.quarantine.preview(message_id, group=GROUP, topic=self._topic)
         except PackhorseError as error:
             self.errors.append(f"{act} of {message_id}: {error}")
             return
         self.acts.append(Act(act, message_id, SYSTEM_CLOCK.now().timestamp()))
         try:
-            order = service.discard if act == "discard" else service.redrive
-            order(preview.order, actor=actor, why="a run of chaos")
+            order = service.quarantine.discard if act == "discard" else service.quarantine.redrive
+            order(preview.order, why="a run of chaos")
         except PackhorseError as error:
             self.errors.append(f"{act} of {message_id}: {error}")
             if act == "discard":

@@ -10,11 +10,11 @@ import typer
 from packhorse.console.compose import service_of
 from packhorse.console.facts import Outcome
 from packhorse.console.output import at, tell, tell_json, terminal
-from packhorse.console.redrive import DISCARD, Order
+from packhorse.console.quarantine.redrive import DISCARD, Order
 from packhorse.console.render import preview_json, preview_sheet, redrive_line
-from packhorse.console.service import OperatorService
+from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
-from packhorse.console.status import GroupStatus, Redrive
+from packhorse.console.truth.status import GroupStatus, Redrive
 from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import UsageError
@@ -35,7 +35,6 @@ class Request:
     topic: str | None
     yes: bool
     wait: float
-    user: str
     claimed: str | None
     as_json: bool
 
@@ -45,22 +44,23 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
     Do what *request* asks and return the exit code.
 
     Raises:
-        UsageError: The message is not in quarantine, or is there more than once; --why is empty; --json without --yes.
+        UnknownId: The message is not in quarantine.
+        UsageError: It is there more than once; --why is empty; --json without --yes.
         OwnershipLost: Somebody has acted already, or since the preview.
     """
     if request.as_json and not request.yes:
         raise UsageError("--json asks nothing back; add --yes to redrive without a confirmation")
     checked_why(request.why)
-    with service_of(settings) as service:
-        preview = service.preview(request.message_id, group=request.group, topic=request.topic)
-        actor = service.actor(request.user, request.claimed)
+    with service_of(settings, claimed=request.claimed) as service:
+        preview = service.quarantine.preview(request.message_id, group=request.group, topic=request.topic)
+        actor = service.people.actor()
         if not request.as_json:
             terminal().print(preview_sheet(preview, show_key=False))
             tell("")
-            tell(f"on the record as {actor.text}: {request.why.strip()}")
+            tell(f"on the record as {actor}: {request.why.strip()}")
         if not request.yes:
             typer.confirm("redrive it?", abort=True)
-        asked_at = service.redrive(preview.order, actor=actor, why=request.why)
+        asked_at = service.quarantine.redrive(preview.order, why=request.why)
         heard = _ignored if request.as_json else _told
         heard(Redrive.ASKED, f"at {at(asked_at)}")
         last = follow(service, preview.order, seconds=request.wait, heard=heard)
@@ -68,7 +68,7 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
         inbox = last.inbox
         answer = {
             "asked_at": asked_at,
-            "actor": actor.text,
+            "actor": actor,
             "redrive": last.redrive,
             "standing": last.standing,
         }
@@ -88,31 +88,33 @@ def run_discard(request: Request, settings: ConsoleSettings) -> int:
     if request.as_json and not request.yes:
         raise UsageError("--json asks nothing back; add --yes to discard without a confirmation")
     checked_why(request.why)
-    with service_of(settings) as service:
-        preview = service.preview(request.message_id, group=request.group, topic=request.topic, act=DISCARD)
-        actor = service.actor(request.user, request.claimed)
+    with service_of(settings, claimed=request.claimed) as service:
+        preview = service.quarantine.preview(
+            request.message_id, group=request.group, topic=request.topic, act=DISCARD
+        )
+        actor = service.people.actor()
         if not request.as_json:
             terminal().print(preview_sheet(preview, show_key=False))
             tell("")
-            tell(f"on the record as {actor.text}: {request.why.strip()}")
+            tell(f"on the record as {actor}: {request.why.strip()}")
         if not request.yes:
             typer.confirm("discard it?", abort=True)
-        at_ = service.discard(preview.order, actor=actor, why=request.why)
+        at_ = service.quarantine.discard(preview.order, why=request.why)
     if request.as_json:
-        tell_json({"discarded_at": at_, "actor": actor.text} | preview_json(preview))
+        tell_json({"discarded_at": at_, "actor": actor} | preview_json(preview))
     else:
         tell(f"discarded at {at(at_)}; what waits behind it goes on when a processor of the group runs")
     return OK
 
 
 def follow(
-    service: OperatorService, order: Order, *, seconds: float, heard: Heard, clock: Clock = SYSTEM_CLOCK
+    service: Service, order: Order, *, seconds: float, heard: Heard, clock: Clock = SYSTEM_CLOCK
 ) -> GroupStatus:
     """Return how the message stands once its redrive is proved, or after *seconds*; each step is *heard* once it is a fact."""
     deadline, told = clock.monotonic() + seconds, Redrive.ASKED
     pause = threading.Event()
     while True:
-        now = service.progress(order)
+        now = service.truth.of_group(order.id, group=order.group, topic=order.topic)
         if now.redrive is not told:
             told = now.redrive
             heard(told, now.standing)

@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from packhorse.console.facts import Act, InboxRow, Outcome, QuarantinedMessage, State
-from packhorse.core.errors import OwnershipLost, UsageError
+from packhorse.core.errors import OwnershipLost, UnknownId, UsageError
 from packhorse.core.naming import retry_topic
 
 REDRIVE, DISCARD = "redrive", "discard"
@@ -48,7 +48,8 @@ def chosen(
     Return the one quarantined message that is meant.
 
     Raises:
-        UsageError: None matches, or several do; names them and the flag that tells them apart.
+        UnknownId: None matches; says where it is.
+        UsageError: Several match; names them and the flag that tells them apart.
     """
     fits = [row for row in found if group in {None, row.group} and topic in {None, row.topic}]
     if len(fits) == 1:
@@ -60,7 +61,7 @@ def chosen(
         f" of {what} {name}" for what, name in (("group", group), ("topic", topic)) if name is not None
     )
     others = f"; it is there for {', '.join(sorted({row.group for row in found}))}" if found else ""
-    raise UsageError(
+    raise UnknownId(
         f"message {message_id} is not in quarantine{where}{others}; see packhorse status {message_id}"
     )
 

@@ -63,7 +63,7 @@ def status(
     )
     asked = search or search_records is not None or search_seconds is not None
     with service_of(settings) as service:
-        found = service.status(message_id, search=asked)
+        found = service.truth.status(message_id, search=asked)
     if as_json:
         tell_json(status_json(found, show_key=show_key))
     else:

@@ -66,7 +66,7 @@ def list_messages(
     from packhorse.console.compose import service_of
     from packhorse.console.facts import State
     from packhorse.console.output import tell, tell_json, terminal
-    from packhorse.console.pages import Filter, position_from
+    from packhorse.console.quarantine.pages import Filter, position_from
     from packhorse.console.render import page_json, page_table
 
     wanted = Filter(
@@ -79,7 +79,7 @@ def list_messages(
     )
     position = None if after is None else position_from(after)
     with service_of(_settings(database_url, database_schema)) as service:
-        page = service.page(wanted, after=position, limit=limit)
+        page = service.quarantine.page(wanted, after=position, limit=limit)
     if as_json:
         tell_json(page_json(page, show_key=show_key))
         return
@@ -119,7 +119,7 @@ def show(
     from packhorse.console.render import shown_json, shown_sheet
 
     with service_of(_settings(database_url, database_schema, registry_url)) as service:
-        found = service.show(message_id, group=group, topic=topic, payload=payload)
+        found = service.quarantine.show(message_id, group=group, topic=topic, payload=payload)
     if as_json:
         tell_json(shown_json(found, show_key=show_key))
     else:
@@ -153,8 +153,7 @@ def redrive(
     [bold]Example[/]
       packhorse quarantine redrive 019b76da-a800-7000-8000-000000000000 --why "fixed in 1.4.2" --wait 30
     """
-    from packhorse.console.redrive_shell import Request, run_redrive
-    from packhorse.core.users import system_user
+    from packhorse.console.quarantine.shell import Request, run_redrive
 
     request = Request(
         message_id=message_id,
@@ -163,7 +162,6 @@ def redrive(
         topic=topic,
         yes=yes,
         wait=wait,
-        user=system_user(),
         claimed=actor,
         as_json=as_json,
     )
@@ -192,8 +190,7 @@ def discard(
     [bold]Example[/]
       packhorse quarantine discard 019b76da-a800-7000-8000-000000000000 --why "a duplicate of order 17"
     """
-    from packhorse.console.redrive_shell import Request, run_discard
-    from packhorse.core.users import system_user
+    from packhorse.console.quarantine.shell import Request, run_discard
 
     request = Request(
         message_id=message_id,
@@ -202,7 +199,6 @@ def discard(
         topic=topic,
         yes=yes,
         wait=0,
-        user=system_user(),
         claimed=actor,
         as_json=as_json,
     )

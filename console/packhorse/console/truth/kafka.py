@@ -8,7 +8,7 @@ from uuid import UUID
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from packhorse.console.facts import Place
-from packhorse.console.status import Search
+from packhorse.console.truth.status import Search
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.kafka_properties import Property, merged
 from packhorse.core.partitions import partition_of

@@ -1,0 +1,271 @@
+"""
+One database for the whole service: looks that see one snapshot, and acts whose right, effect and audit row are one transaction.
+
+Whatever room acts does so through `Database.acting`, so that no act can be without its right and its record.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.rows import dict_row
+from psycopg.sql import SQL, Identifier
+from psycopg.types.json import Jsonb
+
+from packhorse.console.acting import sql
+from packhorse.console.acting.person import Person
+from packhorse.core.connecting import next_step
+from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
+from packhorse.core.redaction import secrets_of, without_secrets
+from packhorse.core.rights import Right, Standing, standing_of
+
+Connection = psycopg.Connection[Any]
+Lend = Callable[[], AbstractContextManager[Connection]]
+"""Hands out a connection in autocommit for the time of one transaction."""
+NOBODY = Standing(name="", role=None)
+"""Whose rights nobody has asked for."""
+
+
+class Rows:
+    """The statements of one transaction."""
+
+    def __init__(self, cursor: psycopg.Cursor[Any], schema: str, standing: Standing) -> None:
+        self._cursor = cursor
+        self._schema = schema
+        self.standing = standing
+
+    def all(self, statement: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Run *statement* and return its rows by name."""
+        return self._run(statement, values).fetchall()
+
+    def first(self, statement: str, values: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Run *statement* and return its first row; None when there is none."""
+        return self._run(statement, values).fetchone()
+
+    def count(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
+        """Run *statement* and return how many rows it touched."""
+        return self._run(statement, values).rowcount
+
+    def _run(self, statement: str, values: Mapping[str, Any] | None) -> psycopg.Cursor[Any]:
+        return self._cursor.execute(SQL(statement).format(schema=Identifier(self._schema)), values or {})
+
+
+class Acting(Rows):
+    """One act: its statements and its record, which are committed together or not at all."""
+
+    def __init__(self, cursor: psycopg.Cursor[Any], schema: str, standing: Standing, actor: str) -> None:
+        super().__init__(cursor, schema, standing)
+        self.actor = actor
+        self.recorded = False
+
+    def record(
+        self,
+        act: str,
+        *,
+        why: str | None,
+        group: str | None = None,
+        topic: str | None = None,
+        message_id: UUID | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> datetime:
+        """Put the act on the record and return when; *detail* names what was acted on and has no text of a payload."""
+        values = {
+            "actor": self.actor,
+            "act": act,
+            "group": group,
+            "topic": topic,
+            "id": message_id,
+            "detail": Jsonb(dict(detail or {})),
+            "why": why,
+        }
+        at: datetime = self.all(sql.WRITE_ACT, values)[0]["at"]
+        self.recorded = True
+        return at
+
+
+class Database:
+    """
+    The database of one service.
+
+    Args:
+        lend: Where connections come from: one alone for a command, a pool for a server.
+        schema: Database schema of Packhorse's tables.
+        timeout: Seconds after which a statement is given up.
+    """
+
+    def __init__(self, lend: Lend, *, schema: str, timeout: float) -> None:
+        self._lend = lend
+        self.schema = schema
+        self.timeout = timeout
+
+    @contextmanager
+    def reading(
+        self,
+        person: Person,
+        *,
+        right: Right | None = None,
+        doing: str = "look",
+        timeout: float | None = None,
+    ) -> Iterator[Rows]:
+        """
+        Look at one snapshot, in a transaction that only reads.
+
+        The holder of a token needs the right to see. A role of the database sees what Postgres lets it read, and needs
+        *right* only where one is given.
+
+        Raises:
+            Forbidden: The person may not look.
+            NotSignedIn: The token is unknown or expired.
+            DatabaseUnavailable, NotReady: The database does not answer; a table or right is missing.
+        """
+        with self._transaction(timeout, "REPEATABLE READ, READ ONLY") as cursor:
+            standing = NOBODY
+            if person.token_hash is not None or right is not None:
+                standing = self._standing(cursor, person, hold=False)
+                standing.check(right or Right.SEE, doing=doing)
+            yield Rows(cursor, self.schema, standing)
+
+    def standing(self, person: Person) -> Standing:
+        """Return what *person* may do now; raises what `reading` does."""
+        with self._transaction(None, "REPEATABLE READ, READ ONLY") as cursor:
+            return self._standing(cursor, person, hold=False)
+
+    @contextmanager
+    def acting(
+        self, person: Person, right: Right, *, doing: str, timeout: float | None = None
+    ) -> Iterator[Acting]:
+        """
+        Act in one transaction: the right is checked and locked first, the block acts and records, and the commit makes all of
+        it true at once. A crash before the commit leaves nothing; a right that is withdrawn is withdrawn before or after.
+
+        Raises:
+            Forbidden: The person has not *right*; nothing was done.
+            NotSignedIn: The token is unknown or expired.
+            DatabaseUnavailable, NotReady: Nothing was done, unless the connection was lost in the commit itself.
+            AssertionError: The block acted without a record.
+        """
+        with self._transaction(timeout, "READ COMMITTED") as cursor:
+            standing = self._standing(cursor, person, hold=True)
+            standing.check(right, doing=doing)
+            act = Acting(cursor, self.schema, standing, person.actor(standing))
+            yield act
+            assert act.recorded, f"the act {doing!r} was not put on the record"
+
+    @contextmanager
+    def working(self, *, timeout: float | None = None) -> Iterator[Rows]:
+        """Write what no person asks for at this moment: the progress of a run that was confirmed before, or a preview's pages."""
+        with self._transaction(timeout, "READ COMMITTED") as cursor:
+            yield Rows(cursor, self.schema, NOBODY)
+
+    @contextmanager
+    def _transaction(self, timeout: float | None, mode: str) -> Iterator[psycopg.Cursor[Any]]:
+        with (
+            self._lend() as connection,
+            translated(where_of(connection), self.schema),
+            connection.transaction(),
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            cursor.execute(f"SET TRANSACTION ISOLATION LEVEL {mode}".encode())
+            cursor.execute(sql.LIMITS, {"timeout": f"{int((timeout or self.timeout) * 1000)}ms"})
+            yield cursor
+
+    def _standing(self, cursor: psycopg.Cursor[Any], person: Person, *, hold: bool) -> Standing:
+        query = SQL(sql.STANDING).format(schema=Identifier(self.schema))
+        row = cursor.execute(query, {"token": person.token_hash, "hold": hold}).fetchone()
+        assert row is not None
+        found = (row["name"], row["role"], row["personal"], row["edit"], row["expired"])
+        return standing_of(found, by_token=person.token_hash is not None)
+
+
+def where_of(connection: Connection) -> str:
+    """Return host and port of *connection*, which hold no secret."""
+    return f"{connection.info.host}:{connection.info.port}"
+
+
+@contextmanager
+def translated(where: str, schema: str) -> Iterator[None]:
+    """
+    Turn the driver's errors into ours; *where* names the database without a secret.
+
+    Raises:
+        NotReady: A table, column or right is missing, or the database only reads.
+        DatabaseUnavailable: The connection is lost, or a statement or lock took too long.
+    """
+    try:
+        yield
+    except (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName) as error:
+        raise NotReady(
+            f"database {where}: {_first_line(error)} (database schema {schema}); run `packhorse migrate up`, or set "
+            "PACKHORSE_DATABASE_SCHEMA to where the tables are"
+        ) from error
+    except pg.InsufficientPrivilege as error:
+        raise NotReady(
+            f"database {where}: {_first_line(error)}; `packhorse migrate sql --grants operator=ROLE` prints the rights"
+        ) from error
+    except pg.ReadOnlySqlTransaction as error:
+        raise NotReady(f"database {where} only reads (a standby?); act on the primary") from error
+    except (pg.QueryCanceled, pg.LockNotAvailable, pg.DeadlockDetected) as error:
+        raise DatabaseUnavailable(
+            f"database {where}: {_first_line(error)}; nothing was changed, try again (PACKHORSE_CONSOLE_TIMEOUT bounds it)"
+        ) from error
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(f"database {where}: {_first_line(error)}; is it up?") from error
+
+
+@contextmanager
+def opened(url: str, *, schema: str, timeout: float) -> Iterator[Database]:
+    """
+    Connect, hand out the database over that one connection, and close.
+
+    Raises:
+        SettingsError: *url* is no connection string.
+        DatabaseUnavailable: The database does not answer within *timeout* seconds, or refuses us.
+    """
+    with connected(url, timeout=timeout) as connection:
+        yield Database(lambda: nullcontext(connection), schema=schema, timeout=timeout)
+
+
+@contextmanager
+def connected(url: str, *, timeout: float) -> Iterator[Connection]:
+    """
+    Connect in autocommit, hand out the connection, and close it.
+
+    Raises:
+        SettingsError: *url* is no connection string.
+        DatabaseUnavailable: The database does not answer within *timeout* seconds, or refuses us.
+    """
+    with connection_to(url, timeout=timeout) as connection:
+        yield connection
+
+
+def connection_to(url: str, *, timeout: float) -> Connection:
+    """Connect in autocommit; the caller closes it. Raises what `connected` does."""
+    try:
+        return psycopg.connect(
+            url,
+            autocommit=True,
+            prepare_threshold=None,  # a pooler that lends servers by the transaction would lose what is prepared
+            connect_timeout=max(2, int(timeout)),
+            application_name="packhorse console",
+        )
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(
+            f"the database of PACKHORSE_DATABASE_URL: {_without(url, error)}; {next_step(str(error))}"
+        ) from None  # the driver's text may quote a piece of the password
+    except psycopg.ProgrammingError as error:
+        raise SettingsError(
+            f"PACKHORSE_DATABASE_URL is no connection string: {_without(url, error)}; it looks like "
+            "postgresql://user@host:5432/database, with special characters percent-encoded"
+        ) from None
+
+
+def _without(url: str, error: psycopg.Error) -> str:
+    return without_secrets(" ".join(str(error).split()), secrets_of("PACKHORSE_DATABASE_URL", url))
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return (error.diag.message_primary or str(error) or type(error).__name__).splitlines()[0]

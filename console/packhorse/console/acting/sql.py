@@ -1,0 +1,20 @@
+"""The statements around every act. `{schema}` is the database schema of Packhorse's tables."""
+
+STANDING = """
+SELECT name, role, personal, edit, expired FROM {schema}.operator_standing(%(token)s, %(hold)s)
+"""
+"""What the person may do; with hold the rows of the right stay locked until the transaction ends."""
+
+WRITE_ACT = """
+INSERT INTO {schema}.audit (actor, act, group_id, topic, message_id, detail, why)
+VALUES (%(actor)s, %(act)s, %(group)s, %(topic)s, %(id)s, %(detail)s, %(why)s)
+RETURNING at
+"""
+"""Put an act on the record, in the transaction of the act."""
+
+LIMITS = """
+SELECT set_config('statement_timeout', %(timeout)s, true), set_config('lock_timeout', %(timeout)s, true),
+       set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
+           ELSE 'on' END, true)
+"""
+"""A lock that is not free in time ends the act; an act counts as done only once it is durable."""

@@ -1,0 +1,129 @@
+"""The quarantine's tables: pages of them, and acts on one message."""
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Any
+
+from packhorse.console.acting.person import Person
+from packhorse.console.acting.postgres import Acting, Database
+from packhorse.console.facts import Act, QuarantinedMessage, State
+from packhorse.console.quarantine import sql
+from packhorse.console.quarantine.pages import Filter, Page, Position, page_of
+from packhorse.console.quarantine.redrive import Order, acted_already
+from packhorse.console.truth.postgres import quarantined_of
+from packhorse.console.truth.sql import QUARANTINED_OF
+from packhorse.core.errors import OwnershipLost
+from packhorse.core.rights import Right
+
+
+class QuarantineTables:
+    """The quarantine of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(self, person: Person, wanted: Filter, *, after: Position | None, limit: int) -> Page:
+        """Return at most *limit* quarantined messages, the newest first, behind *after*."""
+        values = {
+            "group": wanted.group,
+            "topic": wanted.topic,
+            "reason": wanted.reason,
+            "type": wanted.type,
+            "tenant": wanted.tenant,
+            "state": wanted.state and wanted.state.value,
+            "after_at": after and after.at,
+            "after_id": after and after.id,
+            "after_group": after and after.group,
+            "after_topic": after and after.topic,
+            "limit": limit + 1,
+        }
+        with self._database.reading(person) as rows:
+            return page_of(
+                [quarantined_of(row) for row in rows.all(sql.QUARANTINE_PAGE, values)], limit=limit
+            )
+
+    def bytes_of(
+        self, person: Person, message: QuarantinedMessage
+    ) -> tuple[bytes | None, list[tuple[str, bytes | None]]]:
+        """Return payload and headers of *message* as they arrived."""
+        with self._database.reading(person) as rows:
+            row = rows.all(sql.QUARANTINED_BYTES, _names(message))[0]
+        return row["payload"], [(name, _header_value(value)) for name, value in row["headers"]]
+
+    def followers(self, person: Person, message: QuarantinedMessage) -> int:
+        """Return how many messages wait behind *message*, because it is the head of its parked key."""
+        with self._database.reading(person) as rows:
+            return int(rows.all(sql.FOLLOWERS_OF, _names(message))[0]["waiting"])
+
+    def redrive(self, person: Person, order: Order, *, why: str) -> datetime:
+        """
+        Order the redrive and record the act; return when.
+
+        The inbox row is claimed first (as processors lock them), then the quarantined message, then the audit row is written;
+        then, where order binds the message and its key is not parked, the key is parked with it as the head; the commit makes
+        all of it true at once, and a crash before it leaves none of it.
+
+        Raises:
+            Forbidden: The person may not act.
+            OwnershipLost: A row is no longer as *order* says; names who acted and when.
+        """
+        with self._database.acting(person, Right.ACT, doing="redrive messages") as act:
+            _claim(act, order, sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE)
+            detail = {"attempt": order.attempt + 1, "redrive": order.redrives + 1}
+            at = _record(act, "redrive", order, why, detail)
+            act.all(sql.PARK_KEY, _names(order))
+        return at
+
+    def discard(self, person: Person, order: Order, *, why: str) -> datetime:
+        """
+        Give the message up and record the act; return when.
+
+        The order of effects and what a crash leaves are those of `redrive`. What waits behind it goes on at a running
+        processor's next look.
+
+        Raises:
+            Forbidden, OwnershipLost: As `redrive`.
+        """
+        with self._database.acting(person, Right.ACT, doing="discard messages") as act:
+            _claim(act, order, sql.END_DISCARDED, sql.CLAIM_DISCARD)
+            at = _record(act, "discard", order, why, {"attempt": order.attempt})
+            act.all(sql.WAKE_KEY, _names(order))
+        return at
+
+
+def _claim(act: Acting, order: Order, *claims: str) -> None:
+    """Claim the rows as they were previewed; the key is touched last, as processors do: nobody waits in a ring."""
+    values = {
+        **_names(order),
+        "attempt": order.attempt,
+        "redrives": order.redrives,
+        "quarantined_at": order.quarantined_at,
+    }
+    for claim in claims:
+        if not act.all(claim, values):
+            raise OwnershipLost(_who_acted(act, order))
+
+
+def _record(act: Acting, name: str, order: Order, why: str, detail: dict[str, int]) -> datetime:
+    return act.record(name, why=why, group=order.group, topic=order.topic, message_id=order.id, detail=detail)
+
+
+def _who_acted(act: Acting, order: Order) -> str:
+    names = _names(order)
+    acts = [Act(**row) for row in act.all(sql.LAST_ACT, names)]
+    found = [quarantined_of(row) for row in act.all(QUARANTINED_OF, names)]
+    state = next((row.state for row in found if (row.group, row.topic) == (order.group, order.topic)), None)
+    moved = None if state is State.QUARANTINED else state
+    return acted_already(order.id, order.group, moved, acts[0] if acts else None)
+
+
+def _names(message: Order | QuarantinedMessage) -> dict[str, Any]:
+    return {"id": message.id, "group": message.group, "topic": message.topic}
+
+
+def _header_value(value: str | None) -> bytes | None:
+    try:
+        return None if value is None else base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        return value.encode() if value is not None else None

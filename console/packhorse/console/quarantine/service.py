@@ -1,0 +1,133 @@
+"""The quarantine for operators: pages, one message, and acts on one message, whatever face asks."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from packhorse.console.acting.person import Person
+from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
+from packhorse.console.ports import Payloads, QuarantineSource
+from packhorse.console.quarantine.pages import Filter, Page, Position, checked_limit
+from packhorse.console.quarantine.redrive import REDRIVE, Order, Preview, chosen, previewed
+from packhorse.console.truth.service import Truth
+from packhorse.core.acts import checked_why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """
+    One quarantined message with its history.
+
+    Attributes:
+        headers: As they arrived, in order; a null header is None.
+        payload: The decoded payload as JSON-able values with personal fields masked; None unless it was asked for.
+        payload_said: Why there is no payload to see.
+    """
+
+    message: QuarantinedMessage
+    inbox: InboxRow | None
+    attempts: tuple[FailedAttempt, ...]
+    acts: tuple[Act, ...]
+    headers: tuple[tuple[str, bytes | None], ...]
+    payload: object | None
+    payload_said: str | None
+
+
+class Quarantine:
+    """
+    The quarantine of one database, for one person.
+
+    Args:
+        payloads: What decodes a payload; None when no registry is set.
+    """
+
+    def __init__(
+        self, tables: QuarantineSource, truth: Truth, person: Person, *, payloads: Payloads | None = None
+    ) -> None:
+        self._tables = tables
+        self._truth = truth
+        self._person = person
+        self._payloads = payloads
+
+    def page(self, wanted: Filter, *, after: Position | None, limit: int) -> Page:
+        """
+        Return one page of the quarantine.
+
+        Raises:
+            UsageError: *limit* is not allowed.
+        """
+        return self._tables.page(self._person, wanted, after=after, limit=checked_limit(limit))
+
+    def show(self, message_id: UUID, *, group: str | None, topic: str | None, payload: bool) -> Shown:
+        """
+        Return one quarantined message; its payload, masked, only if *payload*.
+
+        Raises:
+            UnknownId: No quarantined message matches.
+            UsageError: Several match; names them.
+        """
+        facts = self._truth.facts(message_id)
+        message = chosen(facts.quarantined, message_id=message_id, group=group, topic=topic)
+        raw, headers = self._tables.bytes_of(self._person, message)
+        decoded, said = self._decoded(raw) if payload else (None, "not shown; --payload decodes it")
+        return Shown(
+            message=message,
+            inbox=_inbox_of(facts, message),
+            attempts=tuple(row for row in facts.attempts if _same(row, message)),
+            acts=tuple(row for row in facts.acts if _same(row, message)),
+            headers=tuple(headers),
+            payload=decoded,
+            payload_said=said,
+        )
+
+    def preview(
+        self, message_id: UUID, *, group: str | None, topic: str | None, act: str = REDRIVE
+    ) -> Preview:
+        """
+        Return what a redrive, or another *act*, would do; changes nothing.
+
+        Raises:
+            UnknownId: No quarantined message matches.
+            UsageError: Several match; names them.
+            OwnershipLost: Somebody has acted already; names who and when.
+        """
+        facts = self._truth.facts(message_id)
+        message = chosen(facts.quarantined, message_id=message_id, group=group, topic=topic)
+        acts = [act for act in facts.acts if _same(act, message)]
+        return previewed(
+            message,
+            _inbox_of(facts, message),
+            acts[-1] if acts else None,
+            act=act,
+            followers=self._tables.followers(self._person, message),
+        )
+
+    def redrive(self, order: Order, *, why: str) -> datetime:
+        """
+        Order exactly the redrive that was previewed; return when it was recorded.
+
+        Raises:
+            UsageError: *why* is empty or too long.
+            Forbidden: The person may not act.
+            OwnershipLost: The message has moved since the preview; names who acted and when.
+        """
+        return self._tables.redrive(self._person, order, why=checked_why(why))
+
+    def discard(self, order: Order, *, why: str) -> datetime:
+        """Give up exactly the message that was previewed; return when it was recorded. Raises what `redrive` does."""
+        return self._tables.discard(self._person, order, why=checked_why(why))
+
+    def _decoded(self, raw: bytes | None) -> tuple[object | None, str | None]:
+        if raw is None:
+            return None, "none: the message is a tombstone"
+        if self._payloads is None:
+            return None, "not decoded: PACKHORSE_REGISTRY_URL is not set"
+        return self._payloads.masked(raw)
+
+
+def _inbox_of(facts: Facts, message: QuarantinedMessage) -> InboxRow | None:
+    return next((row for row in facts.inbox if _same(row, message)), None)
+
+
+def _same(row: InboxRow | FailedAttempt | Act, message: QuarantinedMessage) -> bool:
+    return (row.group, row.topic) == (message.group, message.topic)

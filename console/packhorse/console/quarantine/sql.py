@@ -1,0 +1,97 @@
+"""Pages of the quarantine, and acts on one message. `{schema}` is the database schema of Packhorse's tables."""
+
+from packhorse.console.truth.sql import QUARANTINED
+
+QUARANTINE_PAGE = (
+    QUARANTINED
+    + """
+WHERE (%(group)s::text IS NULL OR q.group_id = %(group)s)
+  AND (%(topic)s::text IS NULL OR q.topic = %(topic)s)
+  AND (%(reason)s::text IS NULL OR q.reason = %(reason)s)
+  AND (%(type)s::text IS NULL OR q.type = %(type)s)
+  AND (%(tenant)s::text IS NULL OR q.tenant = %(tenant)s)
+  AND (%(state)s::text IS NULL OR q.state = %(state)s)
+  AND (%(after_at)s::timestamptz IS NULL
+       OR (q.quarantined_at, q.message_id, q.group_id, q.topic)
+          < (%(after_at)s, %(after_id)s::uuid, %(after_group)s, %(after_topic)s))
+ORDER BY q.quarantined_at DESC, q.message_id DESC, q.group_id DESC, q.topic DESC
+LIMIT %(limit)s
+"""
+)
+"""One page of the quarantine, the newest first, behind the row that the page before ended with."""
+
+QUARANTINED_BYTES = """
+SELECT q.payload, q.headers FROM {schema}.quarantined_message AS q
+WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
+"""
+"""The bytes of one quarantined message as they arrived."""
+
+CLAIM_REDRIVE = """
+UPDATE {schema}.quarantined_message AS q
+SET state = 'redriven', redrives = q.redrives + 1, redrive_sent_at = NULL
+WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
+  AND q.state = 'quarantined' AND q.redrives = %(redrives)s AND q.quarantined_at = %(quarantined_at)s
+RETURNING q.redrives
+"""
+"""Take the message for a redrive, only as it was previewed."""
+
+ORDER_ATTEMPT = """
+UPDATE {schema}.inbox AS i
+SET outcome = 'retry', attempt = i.attempt + 1, due_at = clock_timestamp(), changed_at = clock_timestamp()
+WHERE i.group_id = %(group)s AND i.topic = %(topic)s AND i.message_id = %(id)s
+  AND i.outcome = 'quarantine' AND i.attempt = %(attempt)s
+RETURNING i.attempt
+"""
+"""Order the next attempt, due now by the database's clock."""
+
+PARK_KEY = """
+INSERT INTO {schema}.parked_key (group_id, topic, key_hash, key, partition, head_id, token)
+SELECT q.group_id, q.topic, q.key_hash, q.key, q.partition, q.message_id,
+       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+FROM {schema}.quarantined_message AS q
+WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s AND q.key_hash IS NOT NULL
+ON CONFLICT DO NOTHING
+RETURNING key_hash
+"""
+"""Park the key of a message that is redriven, with it as the head, unless it is parked; where order binds it."""
+
+CLAIM_DISCARD = """
+UPDATE {schema}.quarantined_message AS q
+SET state = 'discarded', discarded_at = clock_timestamp()
+WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
+  AND q.state = 'quarantined' AND q.redrives = %(redrives)s AND q.quarantined_at = %(quarantined_at)s
+RETURNING q.redrives
+"""
+"""Give the message up, only as it was previewed; its bytes stay."""
+
+END_DISCARDED = """
+UPDATE {schema}.inbox AS i
+SET outcome = 'discarded', changed_at = clock_timestamp()
+WHERE i.group_id = %(group)s AND i.topic = %(topic)s AND i.message_id = %(id)s
+  AND i.outcome = 'quarantine' AND i.attempt = %(attempt)s
+RETURNING i.attempt
+"""
+"""Let the message's outcome be that it was given up."""
+
+WAKE_KEY = """
+UPDATE {schema}.parked_key AS k SET wake_at = clock_timestamp()
+WHERE k.group_id = %(group)s AND k.topic = %(topic)s AND k.head_id = %(id)s
+RETURNING k.key_hash
+"""
+"""Have the key that waits for the message woken, at a processor's next look."""
+
+FOLLOWERS_OF = """
+SELECT count(*) AS waiting
+FROM {schema}.parked_key AS k
+JOIN {schema}.parked_message AS m ON m.group_id = k.group_id AND m.topic = k.topic AND m.key_hash = k.key_hash
+WHERE k.group_id = %(group)s AND k.topic = %(topic)s AND k.head_id = %(id)s
+"""
+"""How many messages wait behind it."""
+
+LAST_ACT = """
+SELECT a.at, a.actor, a.act, a.group_id AS "group", a.topic, a.why, a.detail
+FROM {schema}.audit AS a
+WHERE a.message_id = %(id)s AND a.group_id = %(group)s AND a.topic = %(topic)s
+ORDER BY a.id DESC LIMIT 1
+"""
+"""Who acted last on one message of a group."""

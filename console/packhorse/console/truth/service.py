@@ -1,0 +1,69 @@
+"""Where a message stands: the one answer for one id, whatever face asks."""
+
+from uuid import UUID
+
+from packhorse.console.acting.person import Person
+from packhorse.console.facts import Facts
+from packhorse.console.ports import FactSource, Topics
+from packhorse.console.truth.status import (
+    NOT_ASKED,
+    NOT_NEEDED,
+    GroupStatus,
+    Search,
+    Status,
+    delivery_known,
+    status_of,
+)
+from packhorse.core.naming import topic_name
+
+NO_ROW = Search(said="not searched: without an outbox row the topic, the key and the time are unknown")
+NO_NAMESPACE = Search(said="not searched: PACKHORSE_NAMESPACE is not set, so the topic's name is unknown")
+NO_BROKER = Search(said="not searched: PACKHORSE_KAFKA_BOOTSTRAP_SERVERS is not set")
+
+
+class Truth:
+    """
+    Answer where messages stand.
+
+    Args:
+        facts: Where the facts are.
+        topics: Where records are looked for; None when no broker is set.
+        namespace: First part of the topics' names; None when unknown.
+    """
+
+    def __init__(
+        self, facts: FactSource, person: Person, *, topics: Topics | None = None, namespace: str | None = None
+    ) -> None:
+        self._source = facts
+        self._person = person
+        self._topics = topics
+        self._namespace = namespace
+
+    def facts(self, message_id: UUID) -> Facts:
+        """Return all that the tables know about *message_id*; empty facts when nothing is."""
+        return self._source.facts(message_id, self._person)
+
+    def status(self, message_id: UUID, *, search: bool) -> Status:
+        """Return where *message_id* stands; look into its topic only if *search* and no delivery is known."""
+        facts = self.facts(message_id)
+        return status_of(facts, self._search(facts, search=search))
+
+    def of_group(self, message_id: UUID, *, group: str, topic: str) -> GroupStatus:
+        """Return how *group* stands with the message now."""
+        status = status_of(self.facts(message_id), NOT_NEEDED)
+        return next(row for row in status.groups if (row.group, row.topic) == (group, topic))
+
+    def _search(self, facts: Facts, *, search: bool) -> Search:
+        if delivery_known(facts):
+            return NOT_NEEDED
+        row = facts.recorded
+        if row is None:
+            return NO_ROW
+        if not search:
+            return NOT_ASKED
+        if self._namespace is None:
+            return NO_NAMESPACE
+        if self._topics is None:
+            return NO_BROKER
+        topic = topic_name(self._namespace, row.aggregatetype)
+        return self._topics.look(topic, key=row.key, message_id=row.id, since=row.created_at)
