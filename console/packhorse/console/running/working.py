@@ -1,0 +1,231 @@
+"""Take runs and work on them: in the foreground for a command, in a thread for a server."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Protocol
+
+from packhorse.console.running.lease import Ending, Lease, Standing, this_runner
+from packhorse.console.running.loop import Keeper, Renews, Shell, Tell, run
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Clock
+from packhorse.core.errors import InfrastructureError, OwnershipLost, PackhorseError, UnknownId
+
+_POLL = 0.25
+"""Seconds between two tries to have a run whose runner may be dead."""
+
+
+class Leasing(Renews, Protocol):
+    """The leases of one kind of run."""
+
+    def take(self, run: int, runner: str) -> Lease | None:
+        """Have *run*; None when it does not run, or somebody's lease does."""
+
+    def standing(self, run: int) -> Standing | None:
+        """Return how *run* stands; None when there is none."""
+
+    def free(self) -> int | None:
+        """Return a run that runs and that nobody works on."""
+
+
+Begin = Callable[[Lease], Shell]
+"""Makes the shell of a run that was taken."""
+
+
+def work(
+    run_id: int,
+    *,
+    what: str,
+    leases: Leasing,
+    renewing: Renews,
+    begin: Begin,
+    tell: Tell,
+    stop: threading.Event,
+) -> tuple[Ending, Standing]:
+    """
+    Take run *run_id* and work on it in this thread until it ends; return why it did, and how the run stands then.
+
+    A run whose runner was killed is taken once its lease has run out, which is waited for. *what* is what the run is called:
+    redrive or replay. *leases* and *renewing* are the same over two connections: one for this thread, one for the keeper's.
+
+    Raises:
+        UnknownId: There is no such run.
+        OwnershipLost: Another runner lives and works on it.
+        PackhorseError: What the shell can't mend; the lease was left.
+    """
+    lease = _taken(run_id, what, leases, tell, stop)
+    if lease is None:
+        return (Ending.LEFT if stop.is_set() else Ending.MOVED), _standing(leases, run_id, what)
+    shell = begin(lease)
+    try:
+        with Keeper(renewing, lease) as keeper:
+            ending = run(shell, keeper, stop, tell=tell, clock=SYSTEM_CLOCK, chance=SYSTEM_CHANCE)
+    finally:
+        shell.close()
+        _leave(leases, lease)
+    return ending, _standing(leases, run_id, what)
+
+
+def _taken(run_id: int, what: str, leases: Leasing, tell: Tell, stop: threading.Event) -> Lease | None:
+    """Return the lease; None when the run does not run, or we are to stop before it is free."""
+    runner, first = this_runner(), None
+    while not stop.is_set():
+        if (lease := leases.take(run_id, runner)) is not None:
+            return lease
+        now = _standing(leases, run_id, what)
+        if now.state != "running":
+            return None
+        if first is None:
+            first = now
+            if now.alive:
+                tell(f"{what} {run_id} was last worked on by {now.runner}: waits until its lease has run out")
+        elif now.alive and now.lease_until != first.lease_until:
+            raise OwnershipLost(
+                f"{what} {run_id} is being worked on by {now.runner}; see packhorse {what} status {run_id}"
+            )
+        stop.wait(_POLL)
+    return None
+
+
+def _standing(leases: Leasing, run_id: int, what: str) -> Standing:
+    found = leases.standing(run_id)
+    if found is None:
+        raise UnknownId(f"there is no {what} {run_id}; see packhorse {what} list")
+    return found
+
+
+def _leave(leases: Leasing, lease: Lease) -> None:
+    with suppress(InfrastructureError):  # then the lease runs out by itself
+        leases.leave(lease)
+
+
+@contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """
+    Provide an event that the first Ctrl-C or SIGTERM sets, so that the step in hand is finished; a second one interrupts.
+
+    Outside the main thread signals are left alone.
+    """
+    stop = threading.Event()
+
+    def asked(number: int, frame: object) -> None:
+        del number, frame
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {each: signal.signal(each, asked) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def progress_told() -> Iterator[Tell]:
+    """Provide a way to tell progress on stderr: one line that changes on a terminal, plain lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield _line
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    with screen.status(Text("begins"), spinner="line") as status:
+        yield lambda text: status.update(Text(text))
+
+
+def _line(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+class Runner:
+    """
+    Work on abandoned runs of one kind in the background of a server: those that run and that nobody's lease holds.
+
+    One run at a time, in a thread of its own; a server calls `look` every second or so.
+
+    Args:
+        what: What the runs are called: redrive or replay.
+        leases, renewing: The same leases; connections may come from a pool.
+        log: Takes a line of what happens.
+    """
+
+    def __init__(
+        self,
+        *,
+        what: str,
+        leases: Leasing,
+        renewing: Renews,
+        begin: Begin,
+        log: Tell,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._what = what
+        self._leases = leases
+        self._renewing = renewing
+        self._begin = begin
+        self._log = log
+        self._clock = clock
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a run is being worked on here."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def look(self) -> bool:
+        """
+        Take one run without a live lease, unless one is in hand here; return whether one was taken.
+
+        Raises:
+            DatabaseUnavailable, NotReady: Look again later.
+        """
+        if self.busy or self._stop.is_set():
+            return False
+        if (run_id := self._leases.free()) is None:
+            return False
+        if (lease := self._leases.take(run_id, this_runner())) is None:
+            return False
+        self._log(f"{self._what} {run_id}: taken")
+        self._thread = threading.Thread(
+            target=self._work, args=(lease,), name=f"packhorse-{self._what}-{run_id}", daemon=True
+        )
+        self._thread.start()
+        return True
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Finish the step in hand, leave the run to others, and take none any more."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _work(self, lease: Lease) -> None:
+        """Work on the run; after an error that nothing mends the lease is kept, so that the next try waits for its end."""
+        shell = None
+        try:
+            shell = self._begin(lease)
+            with Keeper(self._renewing, lease) as keeper:
+                ending = run(
+                    shell, keeper, self._stop, tell=_nothing, clock=self._clock, chance=SYSTEM_CHANCE
+                )
+            self._log(f"{self._what} {lease.run}: {ending}; {shell.progress()}")
+            _leave(self._leases, lease)
+        except PackhorseError as error:
+            self._log(f"{self._what} {lease.run}: {error}")
+        except Exception as error:  # noqa: BLE001 a thread that died must not go unseen
+            self._log(f"{self._what} {lease.run}: met an error that nobody foresaw: {type(error).__name__}")
+        finally:
+            if shell is not None:
+                shell.close()
+
+
+def _nothing(text: str) -> None:
+    del text
