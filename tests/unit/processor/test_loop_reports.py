@@ -15,6 +15,7 @@ from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.telemetry import Attributes, Metric, NoTelemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.kafka.consumer import CommitReport, Polled, Trouble
+from packhorse.processor.member.gathering import Cause, Gathering, Line
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.member.loop import Loop, Times
 from packhorse.processor.partition.state import (
@@ -125,6 +126,25 @@ def test_trouble_with_a_partition_is_named() -> None:
     )
     for part in ("topic=a.b", "partition=3", "Leader not available"):
         assert part in told
+
+
+def test_partitions_that_one_cause_stops_are_one_line_with_their_number() -> None:
+    """Fails when each partition that an outage stops writes a line of its own, or the number is never told."""
+    gathering, away = Gathering(), Cause("database", "is it up?")
+    first = gathering.note(("a.b", 0), away, wait=1.0, now=0.0)
+    assert first == Line(cause=away, places=(("a.b", 0),), wait=1.0)
+    for number in range(1, 300):
+        assert gathering.note(("a.b", number), away, wait=2.0, now=0.5) is None
+    assert gathering.due(0.9) == []
+    (line,) = gathering.due(1.0)
+    assert (len(line.places), line.wait) == (299, 2.0)
+    assert gathering.due(10.9) == []
+    gathering.note(("a.b", 0), away, wait=4.0, now=5.0)
+    assert [len(one.places) for one in gathering.due(11.0)] == [1]
+    assert gathering.due(2_000.0) == []
+    assert gathering.note(("a.b", 0), away, wait=1.0, now=2_001.0) is not None, (
+        "it was over, and is news again"
+    )
 
 
 def test_a_loop_joins_when_it_runs_and_leaves_whatever_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from packhorse.processor.watching.alarms import Alarms, Ended, speak
+from packhorse.processor.watching.alarms import Alarms, Ended, Standing, speak
 from packhorse.processor.watching.hands import Hand, Hands
 from packhorse.processor.watching.stacks import MOST_FRAMES, stack_of, trimmed
 from packhorse.processor.watching.stall import Cause, PartitionSample, Stall, Tracks, look
@@ -117,7 +117,7 @@ def test_a_stall_is_said_once_then_ever_more_rarely_and_its_end_too() -> None:
         said += [now] * len(spoken)
     assert said == [60, 120, 240, 480, 960]
     alarms, spoken = speak(alarms, [], now=1_000, after=AFTER)
-    assert spoken == (Ended(subject=("partition", "a.b", 3, None), seconds=1_000),)
+    assert spoken == (Ended(subjects=(("partition", "a.b", 3, None),), seconds=1_000),)
     assert speak(alarms, [], now=1_001, after=AFTER)[1] == ()
 
 
@@ -126,8 +126,29 @@ def test_a_cause_that_changes_is_said_at_once_and_what_a_person_wants_is_not_sai
     alarms, spoken = speak(Alarms(), away, now=61, after=AFTER)
     assert len(spoken) == 1
     alarms, spoken = speak(alarms, after(62, sample()), now=62, after=AFTER)
-    assert [one.cause for one in spoken if isinstance(one, Stall)] == [Cause.UNEXPLAINED]
+    assert [one.stalls[0].cause for one in spoken if isinstance(one, Standing)] == [Cause.UNEXPLAINED]
     assert speak(Alarms(), after(61, sample(held="paused by ann")), now=61, after=AFTER)[1] == ()
+
+
+def test_an_outage_that_stops_hundreds_is_one_line_with_their_number() -> None:
+    """Fails when each partition that an outage stops is a line of its own, at each of the seconds in which they come to stand."""
+    alarms, said = Alarms(), []
+    away = [
+        Stall(topic="a.b", partition=number, since=0.0, cause=Cause.TROUBLE, text="away")
+        for number in range(300)
+    ]
+    for now in range(60):
+        alarms, spoken = speak(alarms, away[: 5 * (now + 1)], now=float(now), after=AFTER)
+        said += [len(one.stalls) for one in spoken if isinstance(one, Standing)]
+    assert said == [5]
+    alarms, (again,) = speak(alarms, away, now=60.0, after=AFTER)
+    assert isinstance(again, Standing)
+    assert len(again.stalls) == 300
+    alarms, spoken = speak(alarms, away[:1], now=70.0, after=AFTER)
+    assert spoken == ()
+    alarms, (over,) = speak(alarms, [], now=80.0, after=AFTER)
+    assert isinstance(over, Ended)
+    assert (len(over.subjects), over.seconds) == (300, 80.0)
 
 
 def handler_that_waits(inside: threading.Event, go: threading.Event) -> None:

@@ -122,7 +122,7 @@ def _source(name: str, topic: Topic | None) -> Finding:
         return failed(
             check,
             "does not exist",
-            cause="nothing is created by accident; the relay holds its rows until it is there, all others flow",
+            cause="nothing is created by accident: a relay that runs holds its rows until it is there, one that is started refuses",
             next_step=f"packhorse topics plan, then packhorse topics apply; see {RUNBOOK}",
         )
     if topic.leaderless:

@@ -98,6 +98,16 @@ class Stopped(NamedTuple):
     probes: int
     next_in: float
 
+    @property
+    def told(self) -> str:
+        """
+        Return it for the member's status, which people read.
+
+        >>> Stopped("moved", Cause.BRAKE, 42.4, 3, 30.0).told
+        'moved: brake, after 3 tries'
+        """
+        return f"{self.handler}: {self.cause.value}, after {self.probes} tries"
+
 
 @dataclass(slots=True)
 class _Of:

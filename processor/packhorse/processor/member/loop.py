@@ -174,6 +174,7 @@ class Loop:
 
     def _turn(self) -> None:
         self._board.turned(self._desk.samples)
+        self._telling.turned()
         if (holding := self._holding) is not None:
             self._holding = None
             self._desk.pauses(holding)
@@ -293,7 +294,7 @@ class Loop:
         """Say that a handler is stopped, or takes messages again, to the log and in the member's status."""
         self._telling.stopped(told)
         now = self._clock.monotonic()
-        self._board.say("stopped handlers", [str(one) for one in self._desk.gates.stops.stopped(now=now)])
+        self._board.say("stopped handlers", [one.told for one in self._desk.gates.stops.stopped(now=now)])
 
 
 def _names(partitions: Sequence[Place]) -> str:

@@ -5,11 +5,14 @@ from packhorse.core.logs import Log
 from packhorse.core.telemetry import Metric, Telemetry
 from packhorse.processor.breaking.stops import Told
 from packhorse.processor.kafka.consumer import CommitReport, Trouble
+from packhorse.processor.member.gathering import Cause, Gathering, Line
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.partition.orders import Alarm
 
 TROUBLE_EVERY = 10.0
 """Seconds between two log lines about the same trouble."""
+NAMED = 5
+"""Partitions that one line names; it says the number of all."""
 
 
 class Telling:
@@ -21,6 +24,7 @@ class Telling:
         self._clock = clock
         self._group = group
         self._told: dict[tuple[str | int | None, ...], float] = {}
+        self._gathering = Gathering()
 
     def commit(self, report: CommitReport) -> None:
         """Tell how a commit ended."""
@@ -51,19 +55,34 @@ class Telling:
             )
 
     def alarm(self, place: Place, alarm: Alarm) -> None:
-        """Tell that a partition does not move."""
-        topic, partition = place
+        """Tell that a partition does not move: at once for a new cause, later and together with others for one that is known."""
+        topic = place[0]
         self._telemetry.record(
             Metric.PROCESSOR_PAUSES, 1, {"group": self._group, "topic": topic, "reason": alarm.what}
         )
-        say = self._log.error if alarm.what == "refused" else self._log.warning
+        now = self._clock.monotonic()
+        line = self._gathering.note(place, Cause(alarm.what, alarm.text), wait=alarm.wait, now=now)
+        if line is not None:
+            self._say(line)
+
+    def turned(self) -> None:
+        """Tell what has gathered, when it is due."""
+        for line in self._gathering.due(self._clock.monotonic()):
+            self._say(line)
+
+    def _say(self, line: Line) -> None:
+        """Write one line for all partitions that stand still for one cause: an outage stops hundreds at once."""
+        (topic, partition), number = line.places[0], len(line.places)
+        say = self._log.error if line.cause.what == "refused" else self._log.warning
+        named = ", ".join(f"{topic}[{partition}]" for topic, partition in line.places[:NAMED])
+        more = f" and {number - NAMED} more" if number > NAMED else ""
+        where = {"topic": topic, "partition": partition} if number == 1 else {"partitions": f"{named}{more}"}
         say(
-            "partition does not move",
-            topic=topic,
-            partition=partition,
-            reason=alarm.what,
-            cause=alarm.text,
-            again_in=round(alarm.wait, 3),
+            "partition does not move" if number == 1 else f"{number} partitions do not move",
+            **where,
+            reason=line.cause.what,
+            cause=line.cause.text,
+            again_in=round(line.wait, 3),
         )
 
     def stopped(self, told: Told) -> None:

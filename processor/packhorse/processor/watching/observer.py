@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from packhorse.core.telemetry import Metric
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
-from packhorse.processor.watching.alarms import Alarms, Ended, speak
+from packhorse.processor.watching.alarms import Alarms, Ended, Standing, speak
 from packhorse.processor.watching.stacks import stack_of
 from packhorse.processor.watching.stall import Cause, Stall, Tracks, look
 
 EVERY = 1.0
 """Seconds between two looks."""
+NAMED = 5
+"""Partitions that one line names; it says the number of all."""
 
 
 class Observer:
@@ -68,31 +70,23 @@ class Observer:
         for name, why in board.vitals.dead().items():
             plant.broke(f"{name} has ended: {why or 'nobody asked it to'}")
 
-    def _say(self, one: Stall | Ended, now: float) -> None:
+    def _say(self, one: Standing | Ended, now: float) -> None:
         log, group = self._plant.log, self._plant.app.group
         if isinstance(one, Ended):
-            _, topic, partition, offset = one.subject
-            log.info(
-                "moves again",
-                group=group,
-                topic=topic,
-                partition=partition,
-                offset=offset,
-                after=round(one.seconds, 1),
-            )
+            after = round(one.seconds, 1)
+            log.info("moves again", group=group, after=after, **_places([each[1:] for each in one.subjects]))
             return
-        say = log.error if one.unexplained else log.warning
+        first = one.stalls[0]
+        say = log.error if first.unexplained else log.warning
         say(
             "does not move",
             group=group,
-            topic=one.topic,
-            partition=one.partition,
-            offset=one.offset,
-            type=one.type,
-            cause=one.cause.value,
-            seconds=round(now - one.since, 1),
-            text=one.text,
-            stack=" ← ".join(reversed(stack_of(one.hand))) if one.hand is not None else None,
+            **_places([(stall.topic, stall.partition, stall.offset) for stall in one.stalls]),
+            type=first.type,
+            cause=first.cause.value,
+            seconds=round(now - first.since, 1),
+            text=first.text,
+            stack=" ← ".join(reversed(stack_of(first.hand))) if first.hand is not None else None,
         )
 
     def _measure(self, stalls: Sequence[Stall]) -> None:
@@ -110,3 +104,12 @@ class Observer:
             except Exception as error:  # noqa: BLE001 an observer that died must not go unseen
                 self._plant.broke(f"the observer met an error that nobody foresaw: {describe(error)}")
                 break
+
+
+def _places(found: Sequence[tuple[str, int, int | None]]) -> dict[str, str | int | None]:
+    """Return where it is, for the log: one place by its parts, of many their number and some names."""
+    if len(found) == 1:
+        topic, partition, offset = found[0]
+        return {"topic": topic, "partition": partition, "offset": offset}
+    named = ", ".join(f"{topic}[{partition}]" for topic, partition, _ in found[:NAMED])
+    return {"partitions": len(found), "among_them": named}
