@@ -94,6 +94,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="List, show and redrive messages that wait for a person.",
     ),
     Mount(
+        name="console",
+        target="packhorse.console.api.cli:app",
+        panel=Panel.SEE,
+        line="Serve the operators' API, for whoever holds a token.",
+    ),
+    Mount(
         name="doctor",
         target="packhorse.console.doctor.cli:app",
         panel=Panel.SEE,

@@ -1,6 +1,6 @@
 """Put the service together from settings; the drivers are imported here and not before."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,19 @@ def service_of(settings: ConsoleSettings, *, claimed: str | None = None) -> Iter
         ExitStack() as open_,
     ):
         yield rooms(database, person, settings, topics=_topics(settings), payloads=_payloads(settings, open_))
+
+
+@contextmanager
+def services_of(settings: ConsoleSettings, database: "Database") -> Iterator[Callable[[Person], Service]]:
+    """
+    Hand out what makes the service of each person that a server answers; broker and registry are shared by all.
+
+    Raises:
+        SettingsError: A setting is not allowed.
+    """
+    with ExitStack() as open_:
+        topics, payloads = _topics(settings), _payloads(settings, open_)
+        yield lambda person: rooms(database, person, settings, topics=topics, payloads=payloads)
 
 
 def rooms(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, Field, SecretStr
 
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
@@ -32,7 +32,29 @@ def _checked(check: Callable[[], str]) -> str:
         raise ValueError(str(error)) from None
 
 
-class DoctorSettings(PartSettings):
+class ServerFields(BaseModel):
+    """
+    Say how `packhorse console` serves; the other commands of the section know these names and do not use them.
+
+    Attributes:
+        token: For the commands: whose rights count and who is on record, instead of the database's role; set it from a file.
+        host, port: Where it listens; port 0 takes any that is free, and the log names it.
+        runner: Whether it goes on with redrives and replays that are running.
+        proxies: Addresses, parted by commas, whose X-Forwarded-For is believed; none by default.
+        connections: Connections to the database, at most, which requests share.
+        drain_timeout: Seconds that requests in hand may take after SIGTERM.
+    """
+
+    token: SecretStr | None = None
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: int = Field(default=8400, ge=0, le=65_535)
+    runner: bool = True
+    proxies: Annotated[str, Field(max_length=1_000)] = ""
+    connections: int = Field(default=10, ge=1, le=200)
+    drain_timeout: float = Field(default=10.0, ge=1, le=300)
+
+
+class DoctorSettings(ServerFields, PartSettings):
     """
     Say what `packhorse doctor` looks at; what is not set is a finding and no error.
 
@@ -94,15 +116,9 @@ class DoctorSettings(PartSettings):
 
 
 class ConsoleSettings(DoctorSettings):
-    """
-    Say what the console looks at: the same, and a database always.
-
-    Attributes:
-        token: Whose rights count and who is on record, instead of the database's role; set it from a file.
-    """
+    """Say what the console looks at: the same, and a database always."""
 
     database_url: DatabaseUrl
-    token: SecretStr | None = None
 
     def token_in_clear(self) -> str | None:
         """Return the token, to be hashed and not to be kept."""

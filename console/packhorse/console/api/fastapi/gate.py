@@ -1,0 +1,176 @@
+"""
+What stands before every route: headers on every answer, a token that is known, and a bound on every body.
+
+Nothing of a request but its path and its Authorization header is looked at before the token is known; its rights are checked
+later, in the transaction of what it asks for.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from fastapi.concurrency import run_in_threadpool
+
+from packhorse.console.acting.person import Person, hash_of
+from packhorse.console.api.fastapi.answers import refusal_of
+from packhorse.console.api.problem import Refused, of_status, too_many
+from packhorse.console.api.signing import SignIns, token_in
+from packhorse.core import logs
+from packhorse.core.clock import Clock
+from packhorse.core.errors import NotSignedIn
+from packhorse.core.rights import Standing
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_BODY = 1 << 20
+"""Bytes of a request's body, at most."""
+BODY_WITHIN = 30.0
+"""Seconds that a body may take to arrive."""
+OPEN = frozenset({"/health/live", "/health/ready"})
+"""Paths that need no token and tell no facts."""
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_log = logs.logger("console")
+
+
+class Gate:
+    """
+    Let requests through to *inner* that bring a token which somebody holds.
+
+    Args:
+        standing: Says what somebody may do now; blocks, and runs in a thread. Raises what `Database.standing` does.
+    """
+
+    def __init__(
+        self, inner: App, standing: Callable[[Person], Standing], *, clock: Clock, sign_ins: SignIns
+    ) -> None:
+        self._inner = inner
+        self._standing = standing
+        self._clock = clock
+        self._sign_ins = sign_ins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass on what is none."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        began = self._clock.monotonic()
+        answer = _Answer(send)
+        try:
+            await self._answer(scope, receive, answer)
+        except Exception as error:  # noqa: BLE001 the last resort of a server: no request may end without an answer
+            if not answer.status:
+                await refusal_of(error)(scope, receive, answer)
+        _tell(scope, answer.status, self._clock.monotonic() - began)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] not in OPEN:
+            person, name = await self._signed_in(scope)
+            body = await _body_of(receive)
+            scope.setdefault("state", {}).update(person=person, name=name)
+            receive = _Replay(body, receive)
+        await self._inner(scope, receive, send)
+
+    async def _signed_in(self, scope: Scope) -> tuple[Person, str]:
+        """
+        Return who asks, and by what name the token is known.
+
+        Raises:
+            NotSignedIn: No token, or one that nobody holds.
+            Refused: The address has brought too many of those.
+        """
+        header = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+        hashed = hash_of(token_in(None if header is None else header.decode("latin-1")))
+        address = (scope.get("client") or ("",))[0]
+        if (seconds := self._sign_ins.wait(address, hashed, now=self._clock.monotonic())) > 0:
+            raise Refused(too_many(seconds))
+        person = Person(user="api", token_hash=hashed)
+        try:
+            standing = await run_in_threadpool(self._standing, person)
+        except NotSignedIn:
+            self._sign_ins.refused(address, hashed, now=self._clock.monotonic())
+            raise
+        self._sign_ins.known(hashed)
+        return person, standing.name
+
+
+class _Answer:
+    """Sends an answer with the headers that all have; `status` is 0 until it has begun."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+        await self._send(message)
+
+
+class _Replay:
+    """Gives a body that was read before, then whatever comes."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Message:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _body_of(receive: Receive) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_WITHIN):
+            return await _read(receive)
+    except TimeoutError:
+        raise Refused(of_status(408, f"the body did not arrive within {BODY_WITHIN:g} s")) from None
+
+
+async def _read(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(of_status(400, "the connection ended before the body did"))
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY:
+            raise Refused(of_status(413, f"the body has more than {MAX_BODY} bytes, the limit"))
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def _tell(scope: Scope, status: int, seconds: float) -> None:
+    """Log the request by its route: paths and queries hold ids and keys. Looks that went well are told to nobody."""
+    well = status < 400
+    if scope["path"] in OPEN or (well and scope["method"] == "GET"):
+        return
+    route = getattr(scope.get("route"), "path", "-")
+    name = scope.get("state", {}).get("name")
+    tell = _log.info if status < 500 else _log.warning
+    tell(
+        "answered",
+        method=scope["method"],
+        route=route,
+        status=status,
+        person=name,
+        ms=round(seconds * 1000, 1),
+    )

@@ -1,0 +1,79 @@
+"""Routes: the quarantine, and acts on one message."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+
+from packhorse.console.api.fastapi.answers import JsonAnswer
+from packhorse.console.api.fastapi.joints import Asking, needs
+from packhorse.console.api.models.quarantine import (
+    ActBody,
+    DiscardAnswer,
+    PageAnswer,
+    PageAsked,
+    PreviewAnswer,
+    PreviewBody,
+    RedriveAnswer,
+    ShowAsked,
+    ShownAnswer,
+)
+from packhorse.console.api.problem import Refused, of_status
+from packhorse.console.quarantine.pages import position_from
+from packhorse.console.quarantine.redrive import Order
+from packhorse.console.render import page_json, preview_json, shown_json
+from packhorse.core.rights import Right
+
+router = APIRouter(prefix="/quarantine", tags=["quarantine"])
+
+
+@router.get("", response_model=PageAnswer, openapi_extra=needs(Right.SEE))
+def quarantine_list(service: Asking, asked: Annotated[PageAsked, Query()]) -> JsonAnswer:
+    """List what is in quarantine, the newest first, in pages."""
+    after = None if asked.after is None else position_from(asked.after)
+    page = service.quarantine.page(asked.filter(), after=after, limit=asked.limit)
+    return JsonAnswer(page_json(page, show_key=asked.show_key))
+
+
+@router.get("/{message_id}", response_model=ShownAnswer, openapi_extra=needs(Right.SEE))
+def quarantine_show(service: Asking, message_id: UUID, asked: Annotated[ShowAsked, Query()]) -> JsonAnswer:
+    """Show one message in quarantine: where it came from, headers, attempts, reason, and who acted."""
+    shown = service.quarantine.show(message_id, group=asked.group, topic=asked.topic, payload=asked.payload)
+    return JsonAnswer(shown_json(shown, show_key=asked.show_key))
+
+
+@router.post("/{message_id}/preview", response_model=PreviewAnswer, openapi_extra=needs(Right.SEE))
+def quarantine_preview(service: Asking, message_id: UUID, body: PreviewBody) -> JsonAnswer:
+    """Say what a redrive or a discard of one message would do; its `order` goes into the act. Changes nothing."""
+    preview = service.quarantine.preview(message_id, group=body.group, topic=body.topic, act=body.act)
+    return JsonAnswer(preview_json(preview))
+
+
+@router.post("/{message_id}/redrive", response_model=RedriveAnswer, openapi_extra=needs(Right.ACT))
+def quarantine_redrive(service: Asking, message_id: UUID, body: ActBody) -> JsonAnswer:
+    """
+    Send one quarantined message back to its handler: exactly what was previewed, once, on the record.
+
+    The answer says that the redrive is asked for, which is not yet sent and not yet proved by an outcome.
+    """
+    order = _order_for(message_id, body)
+    actor = service.people.actor()
+    at = service.quarantine.redrive(order, why=body.why)
+    return JsonAnswer({"state": "asked", "asked_at": at, "actor": actor})
+
+
+@router.post("/{message_id}/discard", response_model=DiscardAnswer, openapi_extra=needs(Right.ACT))
+def quarantine_discard(service: Asking, message_id: UUID, body: ActBody) -> JsonAnswer:
+    """Give up one quarantined message: exactly what was previewed, once, on the record; its bytes stay for a while."""
+    order = _order_for(message_id, body)
+    actor = service.people.actor()
+    at = service.quarantine.discard(order, why=body.why)
+    return JsonAnswer({"state": "discarded", "discarded_at": at, "actor": actor})
+
+
+def _order_for(message_id: UUID, body: ActBody) -> Order:
+    order = body.order.order()
+    if order.id != message_id:
+        wrong = (("body.order.id", f"is not the message of the path, {message_id}"),)
+        raise Refused(of_status(422, "the order is of another message; nothing was done", errors=wrong))
+    return order

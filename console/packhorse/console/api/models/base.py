@@ -1,0 +1,83 @@
+"""What all models of the API share: nothing unknown goes in or out, and texts that no table could hold are refused at the door."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+
+from packhorse.core.acts import MAX_WHY
+
+
+class Answer(BaseModel):
+    """Be the base of what the API answers; what the document does not name is not sent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Asked(BaseModel):
+    """Be the base of what the API is asked; a name that nobody knows is refused, for a filter that is ignored lets all pass."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _storable(value: str) -> str:
+    if "\x00" in value:
+        raise ValueError("the character NUL is not allowed")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("half a surrogate pair is no character") from None
+    return value
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+"""Text that a table can hold."""
+Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=300)]
+"""A name of a group, topic, type or the like."""
+Why = Annotated[
+    str,
+    AfterValidator(_storable),
+    Field(
+        min_length=1,
+        max_length=MAX_WHY,
+        pattern=r"\S",
+        description="The reason, for the record.",
+        examples=["fixed in 1.4.2"],
+    ),
+]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+"""A number that a column of four bytes holds."""
+Moment = Annotated[AwareDatetime, Field(description="ISO 8601 with its zone; answers are in UTC.")]
+Cursor = Annotated[
+    str,
+    AfterValidator(_storable),
+    Field(
+        min_length=1,
+        max_length=2_000,
+        description="`next` of the page before; its form is nobody's business.",
+    ),
+]
+
+
+class WithKey(Answer):
+    """
+    What may show a key.
+
+    Attributes:
+        key: Only with `show_key=true`.
+    """
+
+    has_key: bool
+    key: str | None = None
+
+
+class Done(Answer):
+    """
+    An act that stands in the database.
+
+    Attributes:
+        actor: Who is on record with it.
+    """
+
+    at: datetime
+    actor: str

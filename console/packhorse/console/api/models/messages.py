@@ -1,0 +1,74 @@
+"""Where one message stands, as the API answers it."""
+
+from datetime import datetime
+from uuid import UUID
+
+from packhorse.console.api.models.base import Answer, Asked, WithKey
+from packhorse.console.api.models.quarantine import QuarantinedAnswer
+from packhorse.console.facts import Act, Discard, FailedAttempt, Forgotten, Hold, InboxRow, Place
+from packhorse.console.truth.status import Published, Redrive
+
+
+class StatusAsked(Asked):
+    """
+    How to look for a message.
+
+    Attributes:
+        search: Where no delivery is known, look into the key's partition of its topic, within bounds.
+        show_key: Show the message's key.
+    """
+
+    search: bool = False
+    show_key: bool = False
+
+
+class RecordedAnswer(WithKey):
+    """A row of the outbox without its payload."""
+
+    aggregatetype: str
+    type: str
+    schema_version: str
+    payload_bytes: int | None
+    created_at: datetime
+    correlation_id: str | None
+    causation_id: str | None
+    origin: str | None
+    tenant: str | None
+    traceparent: str | None
+    expires_at: str | None
+
+
+class GroupAnswer(Answer):
+    """How one group stands with the message of one topic."""
+
+    group: str
+    topic: str
+    standing: str
+    redrive: Redrive
+    inbox: InboxRow | None
+    failed_attempts: list[FailedAttempt]
+    quarantined: QuarantinedAnswer | None
+
+
+class StatusAnswer(Answer):
+    """
+    The way of one message so far.
+
+    Attributes:
+        known: False when this database has no row of the id: it is not recorded, not pending, nothing.
+        standing: The answer in one line.
+    """
+
+    id: UUID
+    known: bool
+    standing: str
+    recorded: RecordedAnswer | None
+    published: Published
+    published_why: str
+    place: Place | None
+    hold: Hold | None
+    discard: Discard | None
+    search: str
+    groups: list[GroupAnswer]
+    acts: list[Act]
+    forgotten: list[Forgotten]

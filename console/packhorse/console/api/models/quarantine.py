@@ -1,0 +1,182 @@
+"""The quarantine, as the API is asked and answers."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from packhorse.console.api.models.base import Answer, Asked, Count, Cursor, Moment, Name, Why, WithKey
+from packhorse.console.facts import Act, FailedAttempt, State
+from packhorse.console.quarantine.pages import MAX_LIMIT, Filter
+from packhorse.console.quarantine.redrive import Order
+
+
+class StateAsked(StrEnum):
+    """Which messages are wanted by what a person has decided so far."""
+
+    QUARANTINED = "quarantined"
+    REDRIVEN = "redriven"
+    DISCARDED = "discarded"
+    ALL = "all"
+
+
+class PageAsked(Asked):
+    """Which quarantined messages are wanted; what is not given lets all pass."""
+
+    group: Name | None = None
+    topic: Name | None = None
+    reason: Name | None = None
+    type: Name | None = None
+    tenant: Name | None = None
+    state: StateAsked = StateAsked.QUARANTINED
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
+    after: Cursor | None = None
+    show_key: bool = False
+
+    def filter(self) -> Filter:
+        """Return what the service is asked for."""
+        return Filter(
+            group=self.group,
+            topic=self.topic,
+            reason=self.reason,
+            type=self.type,
+            tenant=self.tenant,
+            state=None if self.state is StateAsked.ALL else State(self.state.value),
+        )
+
+
+class ShowAsked(Asked):
+    """
+    Which of several messages of the id is meant, and what is shown of it.
+
+    Attributes:
+        payload: Decode the payload; personal fields are masked.
+    """
+
+    group: Name | None = None
+    topic: Name | None = None
+    payload: bool = False
+    show_key: bool = False
+
+
+class QuarantinedAnswer(WithKey):
+    """A message that rests until a person decides."""
+
+    id: UUID
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    payload_bytes: int | None
+    type: str | None
+    tenant: str | None
+    reason: str
+    error: str | None
+    attempts: int
+    first_failed_at: datetime
+    quarantined_at: datetime
+    state: State
+    copy_partition: int | None
+    copy_offset: int | None
+    redrives: int
+    redrive_sent_at: datetime | None
+
+
+class PageAnswer(Answer):
+    """
+    One page, the newest first.
+
+    Attributes:
+        next: `after` of the next page; null on the last.
+    """
+
+    messages: list[QuarantinedAnswer]
+    next: str | None
+
+
+class ShownAnswer(QuarantinedAnswer):
+    """
+    One quarantined message with its history.
+
+    Attributes:
+        headers: Names and values as they arrived, in order.
+        payload: What the payload says, personal fields masked; null unless it was asked for.
+        payload_said: Why there is no payload to see.
+    """
+
+    headers: list[tuple[str, str | None]]
+    failed_attempts: list[FailedAttempt]
+    acts: list[Act]
+    payload: object | None
+    payload_said: str | None
+
+
+class OrderBody(Asked):
+    """One redrive or discard as it was previewed; it holds only while the tables still say the same."""
+
+    id: UUID
+    group: Name
+    topic: Name
+    attempt: Count
+    redrives: Count
+    quarantined_at: Moment
+
+    def order(self) -> Order:
+        """Return what the service is asked for."""
+        return Order(**dict(self))
+
+
+class PreviewBody(Asked):
+    """What is to be previewed, and for which group and topic where the id rests more than once."""
+
+    act: Literal["redrive", "discard"] = "redrive"
+    group: Name | None = None
+    topic: Name | None = None
+
+
+class OrderAnswer(Answer):
+    """What was previewed: give it back with the act, so that exactly that is done or nothing."""
+
+    id: UUID
+    group: str
+    topic: str
+    attempt: int
+    redrives: int
+    quarantined_at: datetime
+
+
+class PreviewAnswer(Answer):
+    """What the act would do, step by step, and what speaks against it."""
+
+    order: OrderAnswer
+    steps: list[str]
+    warnings: list[str]
+
+
+class ActBody(Asked):
+    """The order of the preview, and the reason."""
+
+    order: OrderBody
+    why: Why
+
+
+class RedriveAnswer(Answer):
+    """
+    A redrive that is asked for: the order stands in the database.
+
+    It is *sent* once the broker has the copy and *proved* once there is an outcome: GET /messages/{id} tells.
+    """
+
+    state: Literal["asked"]
+    asked_at: datetime
+    actor: str
+
+
+class DiscardAnswer(Answer):
+    """A message that is given up; what waits behind it goes on when a processor of the group runs."""
+
+    state: Literal["discarded"]
+    discarded_at: datetime
+    actor: str

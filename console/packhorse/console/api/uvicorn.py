@@ -1,0 +1,93 @@
+"""The server: one process, one port, and a clean end."""
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from packhorse.console.settings import ConsoleSettings
+from packhorse.core import logs
+from packhorse.core.errors import SettingsError
+
+_MOST_CONNECTIONS = 1_000
+_KEEP_ALIVE = 15
+_log = logs.logger("console")
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: after a clean stop the process ends well, as the other daemons do."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listening(settings: ConsoleSettings) -> socket.socket:
+    """
+    Return the socket that the server listens on.
+
+    Raises:
+        SettingsError: Host or port can't be had.
+    """
+    host, port = settings.host, settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        return socket.create_server(found[0][4][:2], family=found[0][0], backlog=256)
+    except OSError as error:
+        raise SettingsError(
+            f"the console can't listen on {host}:{port}: {error.strerror or error}; set another PACKHORSE_CONSOLE_PORT "
+            "or PACKHORSE_CONSOLE_HOST"
+        ) from None
+
+
+def serve(app: Any, sock: socket.socket, settings: ConsoleSettings) -> None:
+    """
+    Answer requests until SIGTERM or SIGINT, then let those in hand end within `drain_timeout`.
+
+    A second signal leaves at once.
+    """
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,  # a path holds ids, a query may hold keys
+        server_header=False,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=settings.proxies,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=int(settings.drain_timeout),
+    )
+    _log_as_we_do()
+    server = _Server(config)
+
+    def stop(number: int, _: FrameType | None) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, _leave)
+        _log.info("stopping", signal=signal.Signals(number).name)
+        server.should_exit = True
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, stop)
+    server.run(sockets=[sock])
+
+
+def _log_as_we_do() -> None:
+    """Send the libraries' own warnings where ours go."""
+    for name in ("uvicorn", "asyncio"):
+        theirs = logging.getLogger(name)
+        theirs.handlers[:] = logging.getLogger("packhorse").handlers
+        theirs.setLevel(logging.WARNING)
+        theirs.propagate = False
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    os._exit(128 + number)

@@ -1,0 +1,81 @@
+"""The console as a server in a thread, on a real database and a real port, and people who ask it."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import psycopg
+import uvicorn
+from pydantic import SecretStr
+
+from packhorse.console.acting.person import TOKEN_PREFIX, hash_of
+from packhorse.console.api.daemon import Readiness
+from packhorse.console.api.fastapi.app import application
+from packhorse.console.api.postgres import pooled
+from packhorse.console.api.signing import SignIns
+from packhorse.console.api.uvicorn import listening
+from packhorse.console.compose import services_of
+from packhorse.console.settings import ConsoleSettings
+from packhorse.core.clock import SYSTEM_CHANCE
+
+
+def token_for(
+    connection: psycopg.Connection[Any],
+    role: str = "operator",
+    *,
+    name: str | None = None,
+    personal: bool = False,
+    edit: bool = False,
+    expires: str | None = None,
+) -> str:
+    """Give somebody a token, good until *expires* (SQL, e.g. "now() - interval '1 s'"), and return it."""
+    token = TOKEN_PREFIX + SYSTEM_CHANCE.token().hex * 2
+    connection.execute(
+        "INSERT INTO packhorse.operator (kind, name, role, personal, edit, token_hash, made_by, expires_at)"
+        f" VALUES ('token', %s, %s, %s, %s, %s, 'a test', {expires or 'NULL'})",
+        (name or f"{role}-{token[-6:]}", role, personal, edit, hash_of(token)),
+    )
+    return token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Console:
+    """
+    A console that answers.
+
+    Attributes:
+        url: Where, without a path.
+    """
+
+    url: str
+
+    def asked_by(self, token: str | None) -> httpx.Client:
+        """Return a client that brings *token*; whoever takes it closes it."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=20, trust_env=False)
+
+
+@contextlib.contextmanager
+def console_on(database_url: str, *, sign_ins: SignIns | None = None, **settings: Any) -> Iterator[Console]:
+    """Serve the console on *database_url* meanwhile, in this process."""
+    made = ConsoleSettings(database_url=SecretStr(database_url), port=0, **settings)
+    with (
+        pooled(made) as database,
+        services_of(made, database) as services,
+        listening(made) as sock,
+    ):
+        app = application(services, database.standing, ready=Readiness(database), sign_ins=sign_ins)
+        server = uvicorn.Server(
+            uvicorn.Config(app, http="h11", ws="none", lifespan="off", log_config=None, access_log=False)
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="console", daemon=True)
+        thread.start()
+        try:
+            yield Console(url=f"http://127.0.0.1:{sock.getsockname()[1]}")
+        finally:
+            server.should_exit = True
+            thread.join(timeout=20)
+            assert not thread.is_alive()
