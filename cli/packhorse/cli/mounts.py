@@ -100,6 +100,18 @@ MOUNTS: tuple[Mount, ...] = (
         line="Serve the operators' API, for whoever holds a token.",
     ),
     Mount(
+        name="audit",
+        target="packhorse.console.audit.cli:app",
+        panel=Panel.SEE,
+        line="Read what people did, to what, when and why.",
+    ),
+    Mount(
+        name="operators",
+        target="packhorse.console.operators.cli:app",
+        panel=Panel.SEE,
+        line="Say who may see, act and administer.",
+    ),
+    Mount(
         name="doctor",
         target="packhorse.console.doctor.cli:app",
         panel=Panel.SEE,

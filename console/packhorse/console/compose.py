@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from packhorse.console.acting.person import Person, this_process
 from packhorse.console.acting.service import People
+from packhorse.console.audit.service import Audit
+from packhorse.console.operators.service import Operators
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
@@ -60,12 +62,16 @@ def rooms(
     payloads: "RegistryPayloads | None",
 ) -> Service:
     """Return the service of *person*."""
+    from packhorse.console.audit.postgres import AuditTable
+    from packhorse.console.operators.postgres import OperatorTables
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.truth.postgres import FactTables
 
     truth = Truth(FactTables(database), person, topics=topics, namespace=settings.namespace)
     return Service(
         people=People(database, person),
+        operators=Operators(OperatorTables(database), person),
+        audit=Audit(AuditTable(database), person),
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
     )

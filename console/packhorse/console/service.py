@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from packhorse.console.acting.service import People
+from packhorse.console.audit.service import Audit
+from packhorse.console.operators.service import Operators
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.truth.service import Truth
 
@@ -12,5 +14,7 @@ class Service:
     """What one person may ask for and do."""
 
     people: People
+    operators: Operators
+    audit: Audit
     truth: Truth
     quarantine: Quarantine

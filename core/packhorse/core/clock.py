@@ -37,6 +37,13 @@ class Chance(Protocol):
         """Return a new UUIDv7 of the time *now*."""
 
 
+class Secrets(Protocol):
+    """Draw what nobody can guess."""
+
+    def secret(self, size: int) -> bytes:
+        """Return *size* random bytes, for what opens something to whoever has it."""
+
+
 class SystemClock:
     """Be the machine's clock."""
 
@@ -63,6 +70,10 @@ class SystemChance:
     def message_id(self, now: datetime) -> UUID:
         """Return a new UUIDv7 of the time *now*."""
         return uuid7_from(now, os.urandom(10))
+
+    def secret(self, size: int) -> bytes:
+        """Return *size* random bytes, for what opens something to whoever has it."""
+        return os.urandom(size)
 
 
 SYSTEM_CLOCK = SystemClock()

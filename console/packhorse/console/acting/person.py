@@ -1,5 +1,6 @@
 """Who asks the service for something, before the database has said what they may do."""
 
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -9,6 +10,8 @@ from packhorse.core.users import system_user
 
 TOKEN_PREFIX = "phk_"  # noqa: S105 the beginning of every token, so that one is known for what it is where it leaks
 """What a token begins with."""
+TOKEN_BYTES = 32
+"""Random bytes of a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +41,19 @@ def hash_of(token: str) -> bytes:
     Return what the tables keep of *token*: it has 256 random bits, so a plain hash can't be guessed back.
 
     >>> hash_of("phk_x").hex()[:8]
-    '1cda8c83'
+    '32911951'
     """
     return sha256(token.encode()).digest()
+
+
+def token_of(drawn: bytes) -> str:
+    """
+    Return the token of TOKEN_BYTES random bytes, as its holder has it.
+
+    >>> token_of(bytes(32))
+    'phk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+    """
+    return TOKEN_PREFIX + urlsafe_b64encode(drawn).decode().rstrip("=")
 
 
 def this_process(*, claimed: str | None = None, token: str | None = None) -> Person:

@@ -62,6 +62,10 @@ class Acting(Rows):
         self.actor = actor
         self.recorded = False
 
+    def left_alone(self) -> None:
+        """Say that all was as it was wanted: nothing was changed, so nothing goes on the record."""
+        self.recorded = True
+
     def record(
         self,
         act: str,
@@ -136,11 +140,20 @@ class Database:
 
     @contextmanager
     def acting(
-        self, person: Person, right: Right, *, doing: str, timeout: float | None = None
+        self,
+        person: Person,
+        right: Right,
+        *,
+        doing: str,
+        turn: str | None = None,
+        timeout: float | None = None,
     ) -> Iterator[Acting]:
         """
         Act in one transaction: the right is checked and locked first, the block acts and records, and the commit makes all of
         it true at once. A crash before the commit leaves nothing; a right that is withdrawn is withdrawn before or after.
+
+        Acts of one *turn* come one after another: it is waited for before the right is looked up, so that who withdraws
+        rights and whose right is withdrawn don't wait for each other in a ring.
 
         Raises:
             Forbidden: The person has not *right*; nothing was done.
@@ -149,6 +162,8 @@ class Database:
             AssertionError: The block acted without a record.
         """
         with self._transaction(timeout, "READ COMMITTED") as cursor:
+            if turn is not None:
+                cursor.execute(sql.TURN, {"turn": f"{self.schema}.{turn}"})
             standing = self._standing(cursor, person, hold=True)
             standing.check(right, doing=doing)
             act = Acting(cursor, self.schema, standing, person.actor(standing))

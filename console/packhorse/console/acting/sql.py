@@ -5,6 +5,11 @@ SELECT name, role, personal, edit, expired FROM {schema}.operator_standing(%(tok
 """
 """What the person may do; with hold the rows of the right stay locked until the transaction ends."""
 
+TURN = """
+SELECT pg_advisory_xact_lock(1346454353, hashtext(%(turn)s))
+"""
+"""Wait for one's turn among the acts of a name; kept until the transaction ends."""
+
 WRITE_ACT = """
 INSERT INTO {schema}.audit (actor, act, group_id, topic, message_id, detail, why)
 VALUES (%(actor)s, %(act)s, %(group)s, %(topic)s, %(id)s, %(detail)s, %(why)s)

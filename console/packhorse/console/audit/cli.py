@@ -1,0 +1,100 @@
+"""`packhorse audit`: what people did."""
+
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from packhorse.schemas import flags
+
+if TYPE_CHECKING:
+    from packhorse.console.settings import ConsoleSettings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Read what people did, to what, when and why.",
+)
+
+
+@app.callback()
+def root() -> None:
+    """Read what people did, to what, when and why. It can only be added to."""
+
+
+@app.command("list")
+def list_acts(
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="TEXT", help="By whom: a part of how it is recorded.")
+    ] = None,
+    act: Annotated[
+        str | None, typer.Option("--act", metavar="NAME", help="What: redrive, pause, operators-add …")
+    ] = None,
+    message_id: Annotated[
+        UUID | None, typer.Option("--id", metavar="ID", help="On the message of this id.")
+    ] = None,
+    group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="In this group.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="From then on: a time with its zone.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Before then: a time with its zone.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 10000.")
+    ] = 50,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="POSITION", help="Behind this: a page says what the next is."),
+    ] = None,
+    as_json: flags.Json = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print comma-separated values; no cell is taken for a formula.")
+    ] = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+) -> None:
+    """
+    List what people did, the newest first, in pages: who, when, what, on which messages, and why.
+
+    [bold]Example[/]
+      packhorse audit list --act discard --since 2026-01-02T00:00:00Z
+      packhorse audit list --id 019b76da-a800-7000-8000-000000000000 --json
+    """
+    from packhorse.console.audit.pages import Filter, moment_from, position_from
+    from packhorse.console.audit.render import page_csv, page_json, page_table
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import tell, tell_json, terminal
+    from packhorse.core.errors import UsageError
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv are two forms: give one of them")
+    wanted = Filter(
+        actor=actor,
+        act=act,
+        message_id=message_id,
+        group=group,
+        since=None if since is None else moment_from(since, flag="--since"),
+        until=None if until is None else moment_from(until, flag="--until"),
+    )
+    position = None if after is None else position_from(after)
+    with service_of(_settings(database_url, database_schema)) as service:
+        page = service.audit.page(wanted, after=position, limit=limit)
+    if as_json:
+        tell_json(page_json(page))
+        return
+    if as_csv:
+        typer.echo(page_csv(page), nl=False)
+    elif page.entries:
+        terminal().print(page_table(page))
+    else:
+        tell("nothing on record" + (" fits" if wanted != Filter() or after else ""))
+    if page.next is not None:
+        typer.echo(f"more: add --after {page.next.token()}", err=as_csv)
+
+
+def _settings(url: str | None, schema: str | None) -> "ConsoleSettings":
+    from packhorse.console.settings import ConsoleSettings
+
+    return ConsoleSettings.load({"database_url": url, "database_schema": schema})

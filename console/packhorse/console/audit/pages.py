@@ -1,0 +1,134 @@
+"""Pages of what people did: what is asked for, and a position that a next page starts behind. Pure: no I/O, no clock."""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from packhorse.core.errors import UsageError
+
+MAX_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """
+    Which acts are wanted; None lets all pass.
+
+    Attributes:
+        actor: A part of how the actor stands on the record.
+        since, until: From the first on, and before the second.
+
+    Raises:
+        UsageError: Nothing can lie between *since* and *until*.
+    """
+
+    actor: str | None = None
+    act: str | None = None
+    message_id: UUID | None = None
+    group: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise UsageError(
+                f"--since {self.since.isoformat()} is not before --until {self.until.isoformat()}: nothing lies between"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One act on the record; `detail` names what was acted on."""
+
+    id: int
+    at: datetime
+    actor: str
+    act: str
+    group: str | None
+    topic: str | None
+    message_id: UUID | None
+    detail: Mapping[str, Any]
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """The last act of a page; the order is the newest first."""
+
+    at: datetime
+    id: int
+
+    def token(self) -> str:
+        """Return the position as one word for a command line."""
+        text = json.dumps([self.at.isoformat(), self.id])
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some acts; `next` is None on the last page."""
+
+    entries: tuple[Entry, ...]
+    next: Position | None
+
+
+def position_from(token: str) -> Position:
+    """
+    Return the position that *token* stands for.
+
+    Raises:
+        UsageError: It is no token of ours.
+    """
+    try:
+        at, number = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        return Position(at=_aware(datetime.fromisoformat(at)), id=int(number))
+    except (binascii.Error, ValueError, TypeError, AttributeError, OverflowError):
+        raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before") from None
+
+
+def moment_from(text: str, *, flag: str) -> datetime:
+    """
+    Return the time that *text* names.
+
+    >>> moment_from("2026-01-02T03:04:05+01:00", flag="--since").isoformat()
+    '2026-01-02T02:04:05+00:00'
+
+    Raises:
+        UsageError: It is no time with its zone.
+    """
+    try:
+        return _aware(datetime.fromisoformat(text)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{flag} {text[:80]!r} is no time with its zone, such as 2026-01-02T03:04:05Z"
+        ) from None
+
+
+def checked_limit(limit: int) -> int:
+    """
+    Return *limit* when a page may be so long.
+
+    Raises:
+        UsageError: It may not.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise UsageError(f"--limit {limit} is not allowed: 1 to {MAX_LIMIT}")
+    return limit
+
+
+def page_of(entries: Sequence[Entry], *, limit: int) -> Page:
+    """Return the page of the first *limit* of *entries*; one more says that another page follows."""
+    kept = tuple(entries[:limit])
+    follows = len(entries) > limit
+    return Page(entries=kept, next=Position(at=kept[-1].at, id=kept[-1].id) if follows else None)
+
+
+def _aware(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
+    return moment

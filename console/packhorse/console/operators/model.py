@@ -1,0 +1,177 @@
+"""Who has which rights, as values. Pure: no I/O, no clock."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from packhorse.core.errors import UsageError
+from packhorse.core.rights import Right, Role, Standing
+
+LONGEST_NAME = 63
+"""Characters of a name; the database's roles have as many bytes."""
+RIGHTS_HELD = {right: number for number, right in enumerate(Right)}
+
+
+class Kind(StrEnum):
+    """By what somebody is known."""
+
+    ROLE = "role"
+    TOKEN = "token"  # noqa: S105 the word, not a secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """
+    One who has rights.
+
+    Attributes:
+        kind, name: A role of the database, which its members have too; or the holder of a token.
+        made_by: Who gave rights first.
+        expires_at: From when on the rights are worth nothing; None: never.
+        expired: Whether that is so by the database's clock.
+        gone: No role of that name is in the database's server any more.
+    """
+
+    kind: Kind
+    name: str
+    role: Role
+    personal: bool
+    edit: bool
+    made_at: datetime
+    made_by: str
+    expires_at: datetime | None
+    expired: bool = False
+    gone: bool = False
+
+    @property
+    def rights(self) -> dict[str, Any]:
+        """Return what it may do, as the audit keeps it."""
+        until = None if self.expires_at is None else self.expires_at.astimezone(UTC).isoformat()
+        return {"role": self.role.value, "personal": self.personal, "edit": self.edit, "expires_at": until}
+
+    @property
+    def said(self) -> str:
+        """
+        Return what it may do, for people.
+
+        >>> now = datetime(2026, 1, 2, tzinfo=UTC)
+        >>> Operator(kind=Kind.ROLE, name="ann", role=Role.OPERATOR, personal=True, edit=False, made_at=now, made_by="x",
+        ...     expires_at=None).said
+        'operator, sees personal fields'
+        """
+        flags = {"sees personal fields": self.personal, "edits": self.edit, "EXPIRED": self.expired}
+        flags["NO SUCH ROLE"] = self.gone
+        return ", ".join([self.role.value, *(text for text, is_so in flags.items() if is_so)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """
+    What somebody is to have, instead of all that it had.
+
+    Attributes:
+        lasts: Seconds from now; None: for good.
+
+    Raises:
+        UsageError: The name is not allowed.
+    """
+
+    kind: Kind
+    name: str
+    role: Role
+    personal: bool = False
+    edit: bool = False
+    lasts: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_name(self.name)
+
+    def is_had_by(self, one: Operator) -> bool:
+        """Return whether *one* has just that, for good or not at all for a time: then nothing has to be changed."""
+        same = (one.role, one.personal, one.edit) == (self.role, self.personal, self.edit)
+        return same and one.expires_at is None and self.lasts is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """
+    What an act changed.
+
+    Attributes:
+        before, after: How it was and is; None: it had no rights, or has none now.
+        may_connect: Whether the database lets the role do what its rights say; False asks for grants.
+    """
+
+    before: Operator | None
+    after: Operator | None
+    may_connect: bool = True
+
+    @property
+    def is_none(self) -> bool:
+        """Return whether all was as it was wanted."""
+        return self.before == self.after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """
+    Who somebody is to the installation, and by what.
+
+    Attributes:
+        actor: As the audit names them.
+        by: What gives the rights: the token, or each role that the role which is connected is or is a member of.
+        is_owner: The role which is connected owns the tables, and may do all.
+    """
+
+    standing: Standing
+    actor: str
+    by: tuple[Operator, ...]
+    is_owner: bool
+
+    @property
+    def rights(self) -> list[Right]:
+        """Return the rights, in the order in which they are declared."""
+        return sorted(self.standing.rights, key=RIGHTS_HELD.__getitem__)
+
+    def lines(self) -> list[str]:
+        """Return for people what gives the rights."""
+        found = ["owns the tables: may do all"] if self.is_owner else []
+        for one in self.by:
+            if one.kind is Kind.TOKEN:
+                found.append(f"the token of {one.name}: {one.said}")
+            elif one.name == self.standing.name:
+                found.append(f"the role {one.name}: {one.said}")
+            else:
+                found.append(f"a member of the role {one.name}: {one.said}")
+        return found or ["nothing; an admin gives rights with `packhorse operators add`"]
+
+
+def checked_name(name: str) -> str:
+    """
+    Return *name* when somebody may be called so.
+
+    Raises:
+        UsageError: It is empty, too long, begins or ends with a blank, or has characters that can't be seen.
+    """
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise UsageError(
+            f"the name {name[:LONGEST_NAME]!r} is not allowed: 1 to {LONGEST_NAME} printable characters, no blank at its ends"
+        )
+    return name
+
+
+def refusal_of_last(change: Change, *, others: int, is_owner: bool) -> UsageError | None:
+    """
+    Return why *change* is refused, when it takes away the last admin by whom others could still come in; None: it is not.
+
+    Whoever owns the tables may always come in, and so may leave nobody else.
+    """
+    was = change.before is not None and change.before.role is Role.ADMIN
+    stays = change.after is not None and change.after.role is Role.ADMIN
+    if is_owner or others or not was or stays:
+        return None
+    assert change.before is not None
+    return UsageError(
+        f"{change.before.name} is the last admin: make another one first, or act as the owner of the tables; nothing was done"
+    )
