@@ -10,6 +10,10 @@ ID = "019b76da-a800-7000-8000-000000000000"
 NEEDED: dict[str, tuple[str, ...]] = {
     "status": (ID,),
     "quarantine show": (ID,),
+    "quarantine group": ("01234567",),
+    "quarantine note": ("01234567", "known"),
+    "quarantine ack": ("01234567", "--why", "known"),
+    "quarantine unack": ("01234567",),
     "quarantine redrive": (ID, "--why", "fixed", "--yes"),
     "processor run": ("examples.flights.figures:app",),
     "processor status": ("--group", "figures"),

@@ -8,6 +8,7 @@ from packhorse.console.acting.person import Person, this_process
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
 from packhorse.console.operators.service import Operators
+from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
@@ -64,6 +65,7 @@ def rooms(
     """Return the service of *person*."""
     from packhorse.console.audit.postgres import AuditTable
     from packhorse.console.operators.postgres import OperatorTables
+    from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.truth.postgres import FactTables
 
@@ -74,6 +76,7 @@ def rooms(
         audit=Audit(AuditTable(database), person),
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
+        groups=Groups(GroupTables(database), person),
     )
 
 

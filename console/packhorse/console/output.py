@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from packhorse.core.errors import UsageError
 from packhorse.core.text import inert
 
 _WIDE = 240
@@ -21,15 +22,26 @@ _LONGEST = 2_000
 """Characters of one value on a screen; --json has them all."""
 
 
-def terminal() -> Console:
-    """Return the screen: colours for a terminal alone, no markup, no highlighting."""
-    width = None if sys.stdout.isatty() else _WIDE
-    return Console(width=width, markup=False, highlight=False, emoji=False)
+def terminal(*, err: bool = False) -> Console:
+    """Return the screen, or with *err* standard error: colours for a terminal alone, no markup, no highlighting."""
+    width = None if (sys.stderr if err else sys.stdout).isatty() else _WIDE
+    return Console(width=width, markup=False, highlight=False, emoji=False, stderr=err)
 
 
-def tell(text: object) -> None:
-    """Print *text* as one inert line."""
-    terminal().print(said(text), soft_wrap=True)
+def tell(text: object, *, err: bool = False) -> None:
+    """Print *text* as one inert line; with *err* on standard error, beside an answer for programs."""
+    terminal(err=err).print(said(text), soft_wrap=True)
+
+
+def checked_form(*, as_json: bool, as_csv: bool) -> None:
+    """
+    Check that an answer is asked for in one form.
+
+    Raises:
+        UsageError: It is asked for in two.
+    """
+    if as_json and as_csv:
+        raise UsageError("--json and --csv are two forms of one answer; leave one out")
 
 
 def tell_json(value: object) -> None:

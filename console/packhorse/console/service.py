@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
 from packhorse.console.operators.service import Operators
+from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.truth.service import Truth
 
@@ -18,3 +19,4 @@ class Service:
     audit: Audit
     truth: Truth
     quarantine: Quarantine
+    groups: Groups

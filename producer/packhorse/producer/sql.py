@@ -20,6 +20,7 @@ TABLES = (
     "processor_member",
     "quarantine_change",
     "quarantine_tally",
+    "quarantine_tenant_tally",
     "quarantined_message",
     "redrive",
     "redrive_member",

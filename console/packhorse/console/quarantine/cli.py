@@ -1,16 +1,20 @@
 """`packhorse quarantine`: list, show, redrive and discard messages that wait for a person."""
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
-from uuid import UUID
+from typing import Annotated
 
 import typer
 
 from packhorse.console import options
+from packhorse.console.quarantine.choices import (
+    Group,
+    MessageId,
+    StateChoice,
+    Topic,
+    settings_of,
+    state_of,
+)
+from packhorse.console.quarantine.groups import cli as commands
 from packhorse.schemas import flags
-
-if TYPE_CHECKING:
-    from packhorse.console.settings import ConsoleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,18 +24,11 @@ app = typer.Typer(
 )
 
 
-class StateChoice(StrEnum):
-    """Which messages `list` shows."""
-
-    QUARANTINED = "quarantined"
-    REDRIVEN = "redriven"
-    DISCARDED = "discarded"
-    ALL = "all"
-
-
-MessageId = Annotated[UUID, typer.Argument(metavar="ID", help="The message's id.")]
-Group = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")]
-Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="From this source topic.")]
+app.command("groups")(commands.groups)
+app.command("group")(commands.group)
+app.command("note")(commands.note)
+app.command("ack")(commands.ack)
+app.command("unack")(commands.unack)
 
 
 @app.command("list")
@@ -64,7 +61,6 @@ def list_messages(
       packhorse quarantine list --state all --json
     """
     from packhorse.console.compose import service_of
-    from packhorse.console.facts import State
     from packhorse.console.output import tell, tell_json, terminal
     from packhorse.console.quarantine.pages import Filter, position_from
     from packhorse.console.render import page_json, page_table
@@ -75,10 +71,10 @@ def list_messages(
         reason=reason,
         type=message_type,
         tenant=tenant,
-        state=None if state is StateChoice.ALL else State(state.value),
+        state=state_of(state),
     )
     position = None if after is None else position_from(after)
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(settings_of(database_url, database_schema)) as service:
         page = service.quarantine.page(wanted, after=position, limit=limit)
     if as_json:
         tell_json(page_json(page, show_key=show_key))
@@ -118,7 +114,7 @@ def show(
     from packhorse.console.output import tell_json, terminal
     from packhorse.console.render import shown_json, shown_sheet
 
-    with service_of(_settings(database_url, database_schema, registry_url)) as service:
+    with service_of(settings_of(database_url, database_schema, registry_url)) as service:
         found = service.quarantine.show(message_id, group=group, topic=topic, payload=payload)
     if as_json:
         tell_json(shown_json(found, show_key=show_key))
@@ -165,7 +161,7 @@ def redrive(
         claimed=actor,
         as_json=as_json,
     )
-    raise typer.Exit(run_redrive(request, _settings(database_url, database_schema)))
+    raise typer.Exit(run_redrive(request, settings_of(database_url, database_schema)))
 
 
 @app.command()
@@ -202,10 +198,4 @@ def discard(
         claimed=actor,
         as_json=as_json,
     )
-    raise typer.Exit(run_discard(request, _settings(database_url, database_schema)))
-
-
-def _settings(url: str | None, schema: str | None, registry: str | None = None) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load({"database_url": url, "database_schema": schema, "registry_url": registry})
+    raise typer.Exit(run_discard(request, settings_of(database_url, database_schema)))

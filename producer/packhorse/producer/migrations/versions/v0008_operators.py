@@ -96,6 +96,7 @@ CREATE TABLE "{schema}".failure_group (
     acknowledged_by text,
     acknowledged_at timestamptz,
     acknowledged_why text,
+    contact text,
     told_at timestamptz,
     told_count bigint NOT NULL DEFAULT 0
 );
@@ -116,7 +117,6 @@ CREATE TABLE "{schema}".quarantine_tally (
     group_id text,
     topic text,
     type text,
-    tenant text,
     reason text,
     site text,
     day date,
@@ -124,10 +124,25 @@ CREATE TABLE "{schema}".quarantine_tally (
     n bigint NOT NULL,
     first_at timestamptz NOT NULL,
     last_at timestamptz NOT NULL,
-    PRIMARY KEY (group_id, topic, type, tenant, reason, site, day, state)
+    PRIMARY KEY (group_id, topic, type, reason, site, day, state)
 );
 COMMENT ON TABLE "{schema}".quarantine_tally IS
-    'How many quarantined messages there are of each kind; exact together with quarantine_change';
+    'How many quarantined messages there are of each kind, by the day; exact together with quarantine_change';
+CREATE TABLE "{schema}".quarantine_tenant_tally (
+    group_id text,
+    topic text,
+    type text,
+    tenant text,
+    reason text,
+    site text,
+    state text,
+    n bigint NOT NULL,
+    first_at timestamptz NOT NULL,
+    last_at timestamptz NOT NULL,
+    PRIMARY KEY (group_id, topic, type, tenant, reason, site, state)
+);
+COMMENT ON TABLE "{schema}".quarantine_tenant_tally IS
+    'The same by tenant and not by the day: by both there would be as many rows as messages';
 CREATE TABLE "{schema}".quarantine_change (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     group_id text NOT NULL,
@@ -143,7 +158,7 @@ CREATE TABLE "{schema}".quarantine_change (
     last_at timestamptz NOT NULL
 );
 COMMENT ON TABLE "{schema}".quarantine_change IS
-    'What is to be added to quarantine_tally: rows of their own, so that no writer waits for another';
+    'What is to be added to the tallies: rows of their own, so that no writer waits for another';
 CREATE FUNCTION "{schema}".tally_quarantine() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
@@ -167,7 +182,7 @@ BEGIN
                ) AS b
          GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 HAVING sum(b.n) <> 0;
     ELSE
-        TRUNCATE "{schema}".quarantine_tally, "{schema}".quarantine_change;
+        TRUNCATE "{schema}".quarantine_tally, "{schema}".quarantine_tenant_tally, "{schema}".quarantine_change;
     END IF;
     RETURN NULL;
 END
@@ -180,14 +195,19 @@ CREATE TRIGGER tally_delete AFTER DELETE ON "{schema}".quarantined_message REFER
     FOR EACH STATEMENT EXECUTE FUNCTION "{schema}".tally_quarantine();
 CREATE TRIGGER tally_truncate AFTER TRUNCATE ON "{schema}".quarantined_message
     FOR EACH STATEMENT EXECUTE FUNCTION "{schema}".tally_quarantine();
-INSERT INTO "{schema}".quarantine_tally (group_id, topic, type, tenant, reason, site, day, state, n, first_at, last_at)
-SELECT q.group_id, q.topic, coalesce(q.type, ''), coalesce(q.tenant, ''), q.reason, "{schema}".error_site(q.error),
+INSERT INTO "{schema}".quarantine_tally (group_id, topic, type, reason, site, day, state, n, first_at, last_at)
+SELECT q.group_id, q.topic, coalesce(q.type, ''), q.reason, "{schema}".error_site(q.error),
     (q.quarantined_at AT TIME ZONE 'UTC')::date, q.state, count(*), min(q.quarantined_at), max(q.quarantined_at)
-  FROM "{schema}".quarantined_message AS q GROUP BY 1, 2, 3, 4, 5, 6, 7, 8;
+  FROM "{schema}".quarantined_message AS q GROUP BY 1, 2, 3, 4, 5, 6, 7;
+INSERT INTO "{schema}".quarantine_tenant_tally (group_id, topic, type, tenant, reason, site, state, n, first_at, last_at)
+SELECT q.group_id, q.topic, coalesce(q.type, ''), coalesce(q.tenant, ''), q.reason, "{schema}".error_site(q.error), q.state,
+    count(*), min(q.quarantined_at), max(q.quarantined_at)
+  FROM "{schema}".quarantined_message AS q GROUP BY 1, 2, 3, 4, 5, 6, 7;
 CREATE FUNCTION "{schema}".fold_quarantine(step int DEFAULT 5000) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
     folded bigint;
+    lost boolean;
 BEGIN
     IF NOT pg_try_advisory_xact_lock(1346454352, hashtext('{schema}')) THEN
         RETURN 0;
@@ -197,16 +217,25 @@ BEGIN
          WHERE c.id IN (SELECT f.id FROM "{schema}".quarantine_change AS f ORDER BY f.id LIMIT least(greatest(step, 1), 100000)
                         FOR UPDATE SKIP LOCKED)
         RETURNING c.*
-    ), put AS (
-        INSERT INTO "{schema}".quarantine_tally AS t
-            (group_id, topic, type, tenant, reason, site, day, state, n, first_at, last_at)
-        SELECT g.group_id, g.topic, g.type, g.tenant, g.reason, g.site, g.day, g.state, sum(g.n), min(g.first_at), max(g.last_at)
-          FROM gone AS g GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
-        ON CONFLICT (group_id, topic, type, tenant, reason, site, day, state) DO UPDATE
+    ), by_day AS (
+        INSERT INTO "{schema}".quarantine_tally AS t (group_id, topic, type, reason, site, day, state, n, first_at, last_at)
+        SELECT g.group_id, g.topic, g.type, g.reason, g.site, g.day, g.state, sum(g.n), min(g.first_at), max(g.last_at)
+          FROM gone AS g GROUP BY 1, 2, 3, 4, 5, 6, 7
+        ON CONFLICT (group_id, topic, type, reason, site, day, state) DO UPDATE
+        SET n = t.n + EXCLUDED.n, first_at = least(t.first_at, EXCLUDED.first_at), last_at = greatest(t.last_at, EXCLUDED.last_at)
+    ), by_tenant AS (
+        INSERT INTO "{schema}".quarantine_tenant_tally AS t
+            (group_id, topic, type, tenant, reason, site, state, n, first_at, last_at)
+        SELECT g.group_id, g.topic, g.type, g.tenant, g.reason, g.site, g.state, sum(g.n), min(g.first_at), max(g.last_at)
+          FROM gone AS g GROUP BY 1, 2, 3, 4, 5, 6, 7
+        ON CONFLICT (group_id, topic, type, tenant, reason, site, state) DO UPDATE
         SET n = t.n + EXCLUDED.n, first_at = least(t.first_at, EXCLUDED.first_at), last_at = greatest(t.last_at, EXCLUDED.last_at)
     )
-    SELECT count(*) INTO folded FROM gone;
-    DELETE FROM "{schema}".quarantine_tally WHERE n = 0;
+    SELECT count(*), coalesce(bool_or(g.n < 0), false) INTO folded, lost FROM gone AS g;
+    IF lost THEN
+        DELETE FROM "{schema}".quarantine_tally WHERE n = 0;
+        DELETE FROM "{schema}".quarantine_tenant_tally WHERE n = 0;
+    END IF;
     RETURN folded;
 END
 $body$;

@@ -1,0 +1,250 @@
+"""The tables of counts, and of what people know of groups of failures."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from packhorse.console.acting.person import Person
+from packhorse.console.acting.postgres import Acting, Database, Rows
+from packhorse.console.quarantine.groups import sql
+from packhorse.console.quarantine.groups.model import (
+    MOST_SINCE,
+    By,
+    Failure,
+    ForGood,
+    Group,
+    GroupFilter,
+    GroupPage,
+    GroupPosition,
+    GroupShown,
+    Known,
+    Note,
+    OfDay,
+    group_page_of,
+)
+from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, UnknownId, UsageError
+from packhorse.core.ids import time_of
+from packhorse.core.rights import Right
+
+MANY_CHANGES = 5_000
+"""Changes from which on they are added to the counts before these are read."""
+MOST_FOLDS = 10
+LOOK = 10_000
+"""Failed attempts that are looked at for the share that failed for good."""
+SHARE_SECONDS = 1.0
+"""Seconds after which that share is not known."""
+
+
+class GroupTables:
+    """The groups of one database's quarantine."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(
+        self, person: Person, wanted: GroupFilter, *, by: By, after: GroupPosition | None, limit: int
+    ) -> GroupPage:
+        """Return at most *limit* groups, the largest first, behind *after*."""
+        self._fold(person)
+        with self._database.reading(person) as rows:
+            found = rows.all(_statement(wanted, by), _values(wanted, by, after, limit))
+        in_all = found[0]["in_all"] if found else 0
+        groups = [_group(row, by) for row in found]
+        return group_page_of(groups, by=by, limit=limit, in_all=in_all, state=wanted.state)
+
+    def show(self, person: Person, prefix: str) -> GroupShown:
+        """Return the one group of failures whose print begins with *prefix*, whole."""
+        self._fold(person)
+        with self._database.reading(person) as rows:
+            print_, failure = _the_one(rows, prefix)
+            names = _names(print_, failure)
+            wanted = GroupFilter(
+                group=failure.group,
+                topic=failure.topic,
+                type=failure.type or "",
+                reason=failure.reason,
+                state=None,
+            )
+            found = rows.all(sql.GROUPS, _values(wanted, By.FAILURE, None, 1_000))
+            shown = GroupShown(
+                group=next(_group(row, By.FAILURE) for row in found if row["name"] == print_),
+                for_good=ForGood(said="not looked for"),
+                days=tuple(OfDay(**row) for row in rows.all(sql.DAYS_OF, names)),
+                tenants=tuple((row["tenant"], row["n"]) for row in rows.all(sql.TENANTS_OF, names)),
+                samples=tuple(row["id"] for row in rows.all(sql.SAMPLES_OF, names)),
+                notes=tuple(Note(**row) for row in rows.all(sql.NOTES_OF, names)),
+            )
+        return _with_share(shown, self._for_good(person, names))
+
+    def note(self, person: Person, prefix: str, note: str) -> tuple[str, datetime]:
+        """Write *note* about the group and record the act in one transaction; return its print, and when."""
+        with self._database.acting(person, Right.ACT, doing="write notes") as act:
+            print_, failure = _the_one(act, prefix)
+            written = act.all(sql.WRITE_NOTE, {"print": print_, "actor": act.actor, "note": note})
+            _record(act, "note", print_, failure, None)
+        return print_, written[0]["at"]
+
+    def acknowledge(self, person: Person, prefix: str, why: str) -> tuple[str, datetime]:
+        """
+        Acknowledge the group and record the act in one transaction; return its print, and when.
+
+        Raises:
+            OwnershipLost: Somebody has acknowledged it already; names who and when.
+        """
+        with self._database.acting(person, Right.ACT, doing="acknowledge failures") as act:
+            print_, failure = _the_one(act, prefix)
+            done = act.first(sql.ACKNOWLEDGE, {"print": print_, "actor": act.actor, "why": why})
+            if done is None:
+                raise OwnershipLost(_acknowledged_already(act, print_))
+            _record(act, "acknowledge", print_, failure, why)
+        return print_, done["at"]
+
+    def unacknowledge(self, person: Person, prefix: str, why: str | None) -> tuple[str, datetime]:
+        """
+        Take the acknowledgement back and record the act in one transaction; return the print, and when.
+
+        Raises:
+            OwnershipLost: Nobody has acknowledged it.
+        """
+        with self._database.acting(person, Right.ACT, doing="acknowledge failures") as act:
+            print_, failure = _the_one(act, prefix)
+            if act.first(sql.UNACKNOWLEDGE, {"print": print_}) is None:
+                raise OwnershipLost(f"group {print_[:8]} is not acknowledged; nothing was done now")
+            at = _record(act, "unacknowledge", print_, failure, why)
+        return print_, at
+
+    def print_of(self, person: Person, message_id: UUID, *, group: str | None, topic: str | None) -> str:
+        """Return the print of the group that a quarantined message belongs to; raises UnknownId or UsageError."""
+        values = {"id": message_id, "group": group, "topic": topic}
+        with self._database.reading(person) as rows:
+            found = {row["print"] for row in rows.all(sql.PRINT_OF, values)}
+        if not found:
+            raise UnknownId(f"message {message_id} is not in quarantine; see packhorse status {message_id}")
+        if len(found) > 1:
+            raise UsageError(
+                f"message {message_id} is in quarantine more than once; say which with --group and --topic"
+            )
+        return str(found.pop())
+
+    def _fold(self, person: Person) -> None:
+        """Add changes to the counts where many wait and we may; what is not added is counted all the same."""
+        asked = {"many": MANY_CHANGES, "fold": f'"{self._database.schema}".fold_quarantine(int)'}
+        with self._database.reading(person) as rows:
+            row = rows.all(sql.LONG_CHANGES, asked)[0]
+        if not (row["many"] and row["may"]):
+            return
+        for _ in range(MOST_FOLDS):
+            with self._database.working() as rows:
+                if rows.all(sql.FOLD)[0]["folded"] < MANY_CHANGES:
+                    return
+
+    def _for_good(self, person: Person, names: dict[str, Any]) -> ForGood:
+        try:
+            with self._database.reading(person, timeout=SHARE_SECONDS) as rows:
+                row = rows.all(sql.FOR_GOOD, {**names, "look": LOOK})[0]
+        except DatabaseUnavailable:
+            return ForGood(said=f"not known: counting took longer than {SHARE_SECONDS:g} s")
+        if not row["failed"]:
+            return ForGood(said=f"not known: none of them is among the newest {LOOK:,} failed attempts")
+        whole = row["looked"] < LOOK
+        return ForGood(
+            failed=row["failed"],
+            stopped=row["stopped"],
+            since=None if row["oldest"] is None else time_of(row["oldest"]),
+            said="of all that are kept" if whole else f"of the newest {LOOK:,} failed attempts, by their ids",
+        )
+
+
+def _statement(wanted: GroupFilter, by: By) -> str:
+    tenants = by is By.TENANT or wanted.tenant is not None
+    return sql.GROUPS_OF_TENANTS if tenants else sql.GROUPS
+
+
+def _values(wanted: GroupFilter, by: By, after: GroupPosition | None, limit: int) -> dict[str, Any]:
+    return {
+        "by": by.value,
+        "group": wanted.group,
+        "topic": wanted.topic,
+        "type": wanted.type,
+        "tenant": wanted.tenant,
+        "reason": wanted.reason,
+        "state": wanted.state and wanted.state.value,
+        "since": wanted.since,
+        "until": wanted.until,
+        "after_rank": after and after.rank,
+        "after_total": after and after.total,
+        "after_name": after and after.name,
+        "limit": limit + 1,
+        "most_since": MOST_SINCE,
+    }
+
+
+def _group(row: dict[str, Any], by: By) -> Group:
+    failure = known = None
+    if by is By.FAILURE:
+        failure = Failure(
+            group=row["group_id"],
+            topic=row["topic"],
+            type=row["type"] or None,
+            reason=row["reason"],
+            site=row["site"],
+        )
+        names = ("acknowledged_by", "acknowledged_at", "acknowledged_why", "since", "contact", "told_at")
+        known = Known(notes=row["notes"], **{name: row[name] for name in names})
+    counts = ("quarantined", "redriven", "discarded", "first_at", "last_at", "share")
+    return Group(name=row["name"] or "", failure=failure, known=known, **{name: row[name] for name in counts})
+
+
+def _the_one(rows: Rows, prefix: str) -> tuple[str, Failure]:
+    """Return print and failure of the group whose print begins with *prefix*; raises UnknownId or UsageError."""
+    found = rows.all(sql.PRINTS, {"low": prefix, "high": prefix.ljust(32, "f")})
+    if not found:
+        raise UnknownId(
+            f"no group of failures has a print that begins with {prefix}; see packhorse quarantine groups --state all"
+        )
+    if len(found) > 1:
+        raise UsageError(
+            f"more than one group of failures begins with {prefix}: {', '.join(row['print'] for row in found)}; "
+            "write more digits"
+        )
+    row = found[0]
+    return row["print"], Failure(
+        group=row["group_id"],
+        topic=row["topic"],
+        type=row["type"] or None,
+        reason=row["reason"],
+        site=row["site"],
+    )
+
+
+def _names(print_: str, failure: Failure) -> dict[str, Any]:
+    return {
+        "print": print_,
+        "group": failure.group,
+        "topic": failure.topic,
+        "type": failure.type or "",
+        "reason": failure.reason,
+        "site": failure.site,
+    }
+
+
+def _record(act: Acting, name: str, print_: str, failure: Failure, why: str | None) -> datetime:
+    detail = {"failure": print_, "type": failure.type, "reason": failure.reason}
+    return act.record(name, why=why, group=failure.group, topic=failure.topic, detail=detail)
+
+
+def _acknowledged_already(act: Acting, print_: str) -> str:
+    row = act.all(sql.WHO_ACKNOWLEDGED, {"print": print_})[0]
+    when = "" if row["at"] is None else f" at {row['at'].isoformat(timespec='seconds')}"
+    return f"group {print_[:8]} is acknowledged already: by {row['actor']}{when}; nothing was done now"
+
+
+def _with_share(shown: GroupShown, found: ForGood) -> GroupShown:
+    return GroupShown(
+        group=shown.group,
+        for_good=found,
+        days=shown.days,
+        tenants=shown.tenants,
+        samples=shown.samples,
+        notes=shown.notes,
+    )
