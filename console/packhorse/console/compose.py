@@ -69,7 +69,8 @@ def rooms(
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.truth.postgres import FactTables
 
-    truth = Truth(FactTables(database), person, topics=topics, namespace=settings.namespace)
+    facts = FactTables(database, namespace=settings.namespace)
+    truth = Truth(facts, person, topics=topics, namespace=settings.namespace)
     return Service(
         people=People(database, person),
         operators=Operators(OperatorTables(database), person),

@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from packhorse.console.truth.around import NOTHING_AROUND, Around
+
 
 class Outcome(StrEnum):
     """How a group has dealt with a message, as its inbox row says."""
@@ -209,3 +211,4 @@ class Facts:
     quarantined: tuple[QuarantinedMessage, ...] = ()
     acts: tuple[Act, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
+    around: Around = NOTHING_AROUND

@@ -11,6 +11,7 @@ from packhorse.console.output import at, plain, said, sheet, table
 from packhorse.console.quarantine.pages import Page
 from packhorse.console.quarantine.redrive import Preview
 from packhorse.console.quarantine.service import Shown
+from packhorse.console.truth.render import group_json, group_pairs, message_json, message_pairs
 from packhorse.console.truth.status import GroupStatus, Redrive, Status
 
 _REDRIVE_STEPS = (Redrive.ASKED, Redrive.SENT, Redrive.PROVED)
@@ -62,8 +63,9 @@ def status_sheet(status: Status, *, show_key: bool) -> RenderableType:
         ),
     ]
     pairs[2:2] = _kept_back(status)
+    pairs += message_pairs(status)
     parts: list[RenderableType] = [sheet(pairs)]
-    parts += [_group(group, show_key=show_key) for group in status.groups]
+    parts += [_group(status, group) for group in status.groups]
     parts += _acts(status.acts)
     return Group(*parts)
 
@@ -104,9 +106,12 @@ def status_json(status: Status, *, show_key: bool) -> dict[str, Any]:
         "hold": status.hold,
         "discard": status.discard,
         "search": status.search.said,
-        "groups": [_group_json(group, show_key=show_key) for group in status.groups],
+        "groups": [
+            _group_json(group, show_key=show_key) | group_json(status, group) for group in status.groups
+        ],
         "acts": status.acts,
         "forgotten": status.forgotten,
+        **message_json(status),
     }
 
 
@@ -219,8 +224,7 @@ def _message_pairs(message: QuarantinedMessage, *, show_key: bool) -> list[tuple
     ]
 
 
-def _group(group: GroupStatus, *, show_key: bool) -> RenderableType:
-    del show_key
+def _group(status: Status, group: GroupStatus) -> RenderableType:
     pairs: list[tuple[str, object]] = [("standing", said(group.standing, "bold"))]
     inbox = group.inbox
     if inbox is not None:
@@ -241,6 +245,7 @@ def _group(group: GroupStatus, *, show_key: bool) -> RenderableType:
         pairs.append(("quarantine", f"{held.state}, since {at(held.quarantined_at)}, {copied}"))
     if group.redrive is not Redrive.NONE:
         pairs.append(("redrive", redrive_line(group.redrive)))
+    pairs += group_pairs(status, group)
     heading = Text(f"\ngroup {plain(group.group)}, topic {plain(group.topic)}", style="bold")
     return Group(heading, sheet(pairs, indent=2), *_attempts(group.attempts))
 

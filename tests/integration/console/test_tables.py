@@ -79,7 +79,9 @@ def test_a_parked_message_names_the_head_that_it_waits_behind(
         " SELECT group_id, topic, repeat('0', 32), 0, %s FROM packhorse.inbox WHERE message_id = %s",
         (head, follower),
     )
-    assert service.truth.status(follower, search=False).standing.endswith(f"parked: waits behind {head}")
+    assert service.truth.status(follower, search=False).standing.endswith(
+        f"parked: waits behind {head}, 1 of 1 in the queue"
+    )
 
 
 def test_an_id_of_before_what_the_inbox_keeps_is_said_so(

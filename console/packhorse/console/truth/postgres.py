@@ -1,10 +1,11 @@
 """What the tables know about one message, from one snapshot."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
-from packhorse.console.acting.postgres import Database
+from packhorse.console.acting.postgres import Database, Rows
 from packhorse.console.facts import (
     Act,
     Discard,
@@ -18,15 +19,40 @@ from packhorse.console.facts import (
     QuarantinedMessage,
     State,
 )
-from packhorse.console.truth import sql
+from packhorse.console.truth import sql, sql_around
+from packhorse.console.truth.around import (
+    MOST_COUNTED,
+    Around,
+    Carrier,
+    Crew,
+    Fate,
+    Key,
+    Mark,
+    Membership,
+    Parent,
+    Pause,
+    Queued,
+    Replayed,
+    Retry,
+)
+from packhorse.console.truth.groups import groups_of
+from packhorse.console.truth.keys import KeyFacts
 from packhorse.core.ids import time_of
+from packhorse.core.naming import topic_name
+from packhorse.processor.record import key_hash
 
 
 class FactTables:
-    """Be the `FactSource` of one database."""
+    """
+    Be the `FactSource` of one database.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        namespace: First part of the topics' names; without it a topic is known by its end, if one alone ends so.
+    """
+
+    def __init__(self, database: Database, *, namespace: str | None = None) -> None:
         self._database = database
+        self._namespace = namespace
 
     def facts(self, message_id: UUID, person: Person) -> Facts:
         """Return all that is known about *message_id*, from one snapshot."""
@@ -34,7 +60,7 @@ class FactTables:
         with self._database.reading(person) as rows:
             outbox = rows.first(sql.OUTBOX_ROW, wanted)
             discard = rows.first(sql.DISCARD_OF, wanted)
-            return Facts(
+            facts = Facts(
                 id=message_id,
                 schema=self._database.schema,
                 recorded=None if outbox is None else OutboxRow(**outbox),
@@ -48,6 +74,81 @@ class FactTables:
                     Forgotten(**row) for row in rows.all(sql.FORGOTTEN, {"at": time_of(message_id)})
                 ),
             )
+            return replace(facts, around=self._around(rows, facts))
+
+    def key(self, group: str, topic: str, hashed: str, person: Person) -> KeyFacts:
+        """Return how *group* stands with the key of *topic* that *hashed* stands for, from one snapshot."""
+        names = {"group": group, "topic": topic, "hash": hashed, "most": MOST_COUNTED}
+        with self._database.reading(person) as rows:
+            found = rows.first(sql_around.KEY_OF, names)
+            marks = rows.all(sql_around.MARKS, {"topics": [topic]})
+            return KeyFacts(
+                now=rows.all(sql_around.CLOCK)[0]["now"],
+                group=group,
+                topic=topic,
+                key_hash=hashed,
+                reads=any(row["group"] == group for row in marks),
+                key=None if found is None else Key(**found),
+                pauses=tuple(Pause(**row) for row in rows.all(sql_around.PAUSES, {"groups": [group]})),
+                crew=_crew(rows.all(sql_around.CREWS, {"groups": [group]})[0]),
+            )
+
+    def _around(self, rows: Rows, facts: Facts) -> Around:
+        """Return what stands around the message: in the groups that know of it, and in those that read its topic."""
+        topics = self._topics(rows, facts)
+        marks = tuple(Mark(**row) for row in rows.all(sql_around.MARKS, {"topics": topics}))
+        known = {group for group, _ in groups_of(facts)}
+        row = facts.recorded
+        wanted: dict[str, Any] = {
+            "id": facts.id,
+            "topics": topics,
+            "groups": sorted(known | {mark.group for mark in marks}),
+            "hash": None if row is None or row.key is None else key_hash(row.key.encode()),
+            "most": MOST_COUNTED,
+        }
+        carrier = rows.first(sql_around.CARRIER, wanted)
+        return Around(
+            carrier=None if carrier is None else Carrier(**carrier),
+            now=rows.all(sql_around.CLOCK)[0]["now"],
+            rows=rows.all(sql_around.ROWS, wanted)[0]["rows"],
+            topics=tuple(topics),
+            marks=marks,
+            retries=tuple(Retry(**row) for row in rows.all(sql_around.RETRIES, wanted)),
+            keys=tuple(Key(**row) for row in rows.all(sql_around.KEYS_OF, wanted)),
+            queued=tuple(Queued(**row) for row in rows.all(sql_around.QUEUED, wanted)),
+            pauses=tuple(Pause(**row) for row in rows.all(sql_around.PAUSES, wanted)),
+            crews=tuple(_crew(row) for row in rows.all(sql_around.CREWS, wanted)),
+            memberships=tuple(Membership(**row) for row in rows.all(sql_around.MEMBERSHIPS, wanted)),
+            replays=tuple(Replayed(**row) for row in rows.all(sql_around.REPLAYS, wanted)),
+            fates=tuple(Fate(**row) for row in rows.all(sql_around.FATES, wanted)),
+            parents=tuple(Parent(**row) for row in rows.all(sql_around.PARENTS, wanted)),
+        )
+
+    def _topics(self, rows: Rows, facts: Facts) -> list[str]:
+        """Return the message's topics: those of its rows, and the one that it is published to, as far as that is known."""
+        known = {topic for _, topic in groups_of(facts)}
+        row = facts.recorded
+        if row is not None and self._namespace is not None:
+            known.add(topic_name(self._namespace, row.aggregatetype))
+        elif row is not None and not known:
+            like = rows.all(sql_around.TOPICS_LIKE, {"end": f".{row.aggregatetype}"})
+            known |= {each["topic"] for each in like} if len(like) == 1 else set()
+        return sorted(known)
+
+
+def _crew(row: dict[str, Any]) -> Crew:
+    return Crew(
+        group=row["group"],
+        alive=row["alive"],
+        seen_at=row["seen_at"],
+        stopped=tuple(sorted({str(each) for one in row["stopped"] for each in one})),
+        stalls=tuple(
+            (str(each.get("topic")), int(each.get("partition") or 0), str(each.get("cause")))
+            for one in row["stalls"]
+            for each in one
+            if isinstance(each, dict)
+        ),
+    )
 
 
 def quarantined_of(row: dict[str, Any]) -> QuarantinedMessage:

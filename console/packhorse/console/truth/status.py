@@ -1,7 +1,7 @@
 """One answer for one id, put together from facts; what is not known is said so. Pure: no I/O, no clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
@@ -9,17 +9,40 @@ from packhorse.console.facts import (
     Act,
     Discard,
     Facts,
-    FailedAttempt,
     Forgotten,
     Hold,
     InboxRow,
     OutboxRow,
-    Outcome,
     Place,
     QuarantinedMessage,
-    State,
+)
+from packhorse.console.truth.around import NOTHING_AROUND, Around
+from packhorse.console.truth.awaited import Awaited, awaited_of
+from packhorse.console.truth.groups import (
+    GroupStatus,
+    Redrive,
+    group_status,
+    groups_of,
+    ordered_attempt,
+    redrive_of,
 )
 from packhorse.core.partitions import partition_of
+
+__all__ = [
+    "NOT_ASKED",
+    "NOT_NEEDED",
+    "GroupStatus",
+    "Published",
+    "Redrive",
+    "Search",
+    "Status",
+    "delivery_known",
+    "forgotten_line",
+    "hold_of",
+    "ordered_attempt",
+    "redrive_of",
+    "status_of",
+]
 
 _WIDTHS = ("row", "key", "partition", "topic")
 """Scopes of holds, the narrowest first: a row waits in the narrowest that fits it."""
@@ -32,15 +55,6 @@ class Published(StrEnum):
     NOT_YET = "not yet"
     NEVER = "never"
     UNKNOWN = "unknown"
-
-
-class Redrive(StrEnum):
-    """How far a redrive has come; only an outcome proves it."""
-
-    NONE = "none"
-    ASKED = "asked"
-    SENT = "sent"
-    PROVED = "proved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +76,6 @@ NOT_ASKED = Search(said="not searched; --search looks into the key's partition")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupStatus:
-    """How one group stands with the message of one topic."""
-
-    group: str
-    topic: str
-    inbox: InboxRow | None
-    attempts: tuple[FailedAttempt, ...]
-    quarantined: QuarantinedMessage | None
-    redrive: Redrive
-    standing: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """
     The way of one message so far.
@@ -87,6 +88,7 @@ class Status:
         hold: The hold of the relay that keeps it back; None: none does.
         discard: Who gave it up before it was published.
         forgotten: Groups that may have dealt with it and whose inbox no longer keeps rows of that time.
+        awaited: Groups that read its topic and have no row of it.
     """
 
     id: UUID
@@ -102,20 +104,25 @@ class Status:
     hold: Hold | None = None
     discard: Discard | None = None
     forgotten: tuple[Forgotten, ...] = ()
+    awaited: tuple[Awaited, ...] = ()
+    around: Around = NOTHING_AROUND
 
 
 def status_of(facts: Facts, search: Search) -> Status:
     """Return the status that *facts* and *search* add up to."""
-    groups = tuple(_group_status(facts, group, topic) for group, topic in _groups(facts))
+    groups = tuple(group_status(facts, group, topic) for group, topic in groups_of(facts))
     place = search.place or _place_of(facts)
     hold = hold_of(facts)
     published, why = _published(facts, place, hold)
-    known = bool(facts.recorded or groups or facts.acts or place)
-    return Status(
+    row = facts.recorded
+    forgotten = tuple(
+        each for each in facts.forgotten if each.group not in {group for group, _ in groups_of(facts)}
+    )
+    made = Status(
         id=facts.id,
-        known=known,
-        standing=_standing(facts, known=known, published=published, groups=groups, hold=hold),
-        recorded=facts.recorded,
+        known=bool(row or groups or facts.acts or place or facts.around.parents),
+        standing="",
+        recorded=row,
         published=published,
         published_why=why,
         place=place,
@@ -124,10 +131,15 @@ def status_of(facts: Facts, search: Search) -> Status:
         acts=facts.acts,
         hold=hold,
         discard=facts.discard,
-        forgotten=tuple(
-            each for each in facts.forgotten if each.group not in {group for group, _ in _groups(facts)}
+        forgotten=forgotten,
+        awaited=()
+        if published is not Published.YES
+        else awaited_of(
+            facts.around, place, {(group.group, group.topic) for group in groups}, facts.forgotten
         ),
+        around=facts.around,
     )
+    return replace(made, standing=_standing(facts, made))
 
 
 def hold_of(facts: Facts) -> Hold | None:
@@ -147,77 +159,6 @@ def _in_partition(key: str | None, hold: Hold) -> bool:
 def delivery_known(facts: Facts) -> bool:
     """Say whether some group has dealt with the message, so that no topic has to be searched."""
     return bool(facts.inbox or facts.quarantined)
-
-
-def redrive_of(
-    quarantined: QuarantinedMessage | None, inbox: InboxRow | None, ordered: int | None = None
-) -> Redrive:
-    """
-    Tell "asked", "sent" and "proved" apart; *ordered* is the attempt that the last redrive ordered, if the audit has it.
-
-    Asked: the order stands in the database. Sent: the broker has confirmed the copy, or the attempt has run and another one
-    follows. Proved: the message has an outcome since, good or bad.
-    """
-    if quarantined is None or quarantined.redrives == 0:
-        return Redrive.NONE
-    if quarantined.state is not State.REDRIVEN or (inbox is not None and inbox.outcome is not Outcome.RETRY):
-        return Redrive.PROVED
-    ran = inbox is not None and ordered is not None and inbox.attempt > ordered
-    return Redrive.SENT if ran or quarantined.redrive_sent_at is not None else Redrive.ASKED
-
-
-def ordered_attempt(acts: Sequence[Act], group: str, topic: str) -> int | None:
-    """Return the attempt that the last redrive of *group* and *topic* ordered; None when the audit does not say."""
-    details = [act.detail for act in acts if (act.act, act.group, act.topic) == ("redrive", group, topic)]
-    attempt = details[-1].get("attempt") if details else None
-    return attempt if isinstance(attempt, int) else None
-
-
-def _groups(facts: Facts) -> list[tuple[str, str]]:
-    return sorted(
-        {(row.group, row.topic) for row in facts.inbox}
-        | {(row.group, row.topic) for row in facts.quarantined}
-        | {(row.group, row.topic) for row in facts.attempts}
-    )
-
-
-def _group_status(facts: Facts, group: str, topic: str) -> GroupStatus:
-    inbox = next((row for row in facts.inbox if (row.group, row.topic) == (group, topic)), None)
-    quarantined = next((row for row in facts.quarantined if (row.group, row.topic) == (group, topic)), None)
-    ordered = ordered_attempt(facts.acts, group, topic)
-    redrive = redrive_of(quarantined, inbox, ordered)
-    return GroupStatus(
-        group=group,
-        topic=topic,
-        inbox=inbox,
-        attempts=tuple(row for row in facts.attempts if (row.group, row.topic) == (group, topic)),
-        quarantined=quarantined,
-        redrive=redrive,
-        standing=_group_standing(inbox, quarantined, redrive, ordered),
-    )
-
-
-def _group_standing(
-    inbox: InboxRow | None, quarantined: QuarantinedMessage | None, redrive: Redrive, ordered: int | None
-) -> str:
-    if redrive is Redrive.ASKED:
-        return "redrive asked: a running processor of the group sends it"
-    if redrive is Redrive.SENT:
-        if inbox is not None and ordered is not None and inbox.attempt > ordered:
-            return f"redriven and failed: attempt {inbox.attempt} is next"
-        return "redrive sent: no outcome yet"
-    if inbox is None:
-        return "quarantine" if quarantined is not None else "tried, no outcome on record"
-    match inbox.outcome:
-        case Outcome.RETRY:
-            return f"retry: attempt {inbox.attempt} is next" + ("" if inbox.due_at is None else ", see due")
-        case Outcome.QUARANTINE:
-            again = "" if redrive is Redrive.NONE else " again, after a redrive"
-            return f"quarantine{again}: {inbox.reason or 'no reason on record'}"
-        case Outcome.DONE if redrive is Redrive.PROVED:
-            return "done, after a redrive"
-        case _:
-            return inbox.outcome.value + ("" if inbox.behind is None else f": waits behind {inbox.behind}")
 
 
 def forgotten_line(forgotten: Sequence[Forgotten]) -> str:
@@ -258,28 +199,37 @@ def _place_of(facts: Facts) -> Place | None:
     return min(places, key=lambda place: place.offset, default=None)
 
 
-def _standing(
-    facts: Facts, *, known: bool, published: Published, groups: tuple[GroupStatus, ...], hold: Hold | None
-) -> str:
-    if not known and facts.forgotten:
+def _standing(facts: Facts, status: Status) -> str:
+    if not status.known:
+        return _unknown(facts)
+    if status.groups:
+        late = [f"{each.group}: {each.short}" for each in status.awaited if each.below is False]
+        return "; ".join([*(f"{group.group}: {group.standing}" for group in status.groups), *late])
+    hold = status.hold
+    match status.published:
+        case Published.NEVER:
+            return "discarded before it was published"
+        case Published.NOT_YET:
+            return (
+                "recorded, not yet published"
+                if hold is None
+                else f"held by the relay, hold {hold.id}: {hold.code}"
+            )
+        case Published.YES if any(each.below is not None for each in status.awaited):
+            told = (f"{each.group}: {each.short}" for each in status.awaited if each.below is not None)
+            return f"published; {'; '.join(told)}"
+        case Published.YES if facts.forgotten:
+            return f"published; {forgotten_line(facts.forgotten)}"
+        case Published.YES:
+            return "published, no delivery known in this database"
+        case _:
+            return "recorded; whether it is published is unknown"
+
+
+def _unknown(facts: Facts) -> str:
+    if facts.forgotten:
         return f"older than the inbox keeps: no row; {forgotten_line(facts.forgotten)}"
-    if not known:
-        return (
-            f"unknown: no outbox row, delivery, quarantined message or act in database schema {facts.schema}; "
-            "it was never committed here, or its rows are older than what is kept"
-        )
-    if groups:
-        return "; ".join(f"{group.group}: {group.standing}" for group in groups)
-    if published is Published.NEVER:
-        return "discarded before it was published"
-    if published is Published.NOT_YET:
-        return (
-            "recorded, not yet published"
-            if hold is None
-            else f"held by the relay, hold {hold.id}: {hold.code}"
-        )
-    if published is Published.YES and facts.forgotten:
-        return f"published; {forgotten_line(facts.forgotten)}"
-    if published is Published.YES:
-        return "published, no delivery known in this database"
-    return "recorded; whether it is published is unknown"
+    return (
+        f"unknown: no outbox row, delivery, quarantined message or act in database schema {facts.schema}; "
+        "it was never committed here, or its rows are older than what is kept"
+    )

@@ -371,6 +371,11 @@ ALTER TABLE "{schema}".parked_key ADD COLUMN paused_by text, ADD COLUMN paused_w
 COMMENT ON COLUMN "{schema}".parked_key.paused_by IS 'Who paused it, where a person did';
 """
 
+LOOKS = """
+CREATE INDEX parked_key_paused ON "{schema}".parked_key (group_id) WHERE paused;
+CREATE INDEX quarantined_message_edited ON "{schema}".quarantined_message (edited_as) WHERE edited_as IS NOT NULL;
+"""
+
 REVOKE = """
 REVOKE EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean), "{schema}".fold_quarantine(int),
     "{schema}".tally_quarantine() FROM PUBLIC;

@@ -1,0 +1,28 @@
+"""What one database knows about one key of one group: plain values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from packhorse.console.truth.around import Crew, Key, Pause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFacts:
+    """
+    How a group stands with a key, in one snapshot.
+
+    Attributes:
+        now: The database's clock.
+        reads: The group has a watermark of the topic, so it reads it, or did.
+        key: The parked key; None: it is not parked.
+        pauses: What people have paused in the group, keys aside.
+    """
+
+    now: datetime
+    group: str
+    topic: str
+    key_hash: str
+    reads: bool
+    key: Key | None
+    pauses: tuple[Pause, ...]
+    crew: Crew
