@@ -31,8 +31,11 @@ NOTED = '{"type":"record","name":"tests.Noted","fields":[{"name":"n","type":"lon
 FRESH = """
 DROP TABLE IF EXISTS result;
 CREATE TABLE result (at bigint GENERATED ALWAYS AS IDENTITY, id uuid, n bigint, attempt int);
+ALTER TABLE packhorse.audit DISABLE TRIGGER refuse_forgetting;
 TRUNCATE packhorse.inbox, packhorse.watermark, packhorse.failed_attempt, packhorse.quarantined_message, packhorse.audit,
-    packhorse.parked_key, packhorse.parked_message, packhorse.retry_message, packhorse.in_hand, packhorse.started, packhorse.pause
+    packhorse.parked_key, packhorse.parked_message, packhorse.retry_message, packhorse.in_hand, packhorse.started, packhorse.pause,
+    packhorse.operator;
+ALTER TABLE packhorse.audit ENABLE TRIGGER refuse_forgetting
 """
 GROUP = os.environ.setdefault("PACKHORSE_TEST_GROUP", f"noters-{SYSTEM_CHANCE.token().hex[:8]}")
 """One for each run of the tests and its child processes: several runs may share a broker."""

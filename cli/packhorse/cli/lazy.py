@@ -37,14 +37,19 @@ class LazyGroup(TyperGroup):
 
 
 def load(mount: Mount) -> TyperCommand | TyperGroup:
-    """Import the part of *mount* and return its command."""
-    module_name, _, attribute = mount.target.partition(":")
-    module = importlib.import_module(module_name)
-    command: Any = get_command(getattr(module, attribute))
+    """Import the part of *mount*, and those that join it, and return its command."""
+    command = _command(mount.target)
+    for target in mount.joined:
+        command.commands.update(_command(target).commands)
     command.name = mount.name
     command.params = [param for param in command.params if param.name not in _COMPLETION]
     _reflow(command)
     return command  # type: ignore[no-any-return]
+
+
+def _command(target: str) -> Any:
+    module_name, _, attribute = target.partition(":")
+    return get_command(getattr(importlib.import_module(module_name), attribute))
 
 
 def _reflow(command: Any) -> None:

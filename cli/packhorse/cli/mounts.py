@@ -22,6 +22,7 @@ class Mount:
     Attributes:
         name: What the person types.
         target: module:attribute of the part's typer app; imported only when the command is used.
+        joined: Apps of other parts whose commands stand beside those of the target.
         panel: Heading it stands under.
         line: What it is for, in one line.
     """
@@ -30,6 +31,7 @@ class Mount:
     target: str
     panel: Panel
     line: str
+    joined: tuple[str, ...] = ()
 
 
 MOUNTS: tuple[Mount, ...] = (
@@ -66,6 +68,7 @@ MOUNTS: tuple[Mount, ...] = (
     Mount(
         name="processor",
         target="packhorse.processor.cli:app",
+        joined=("packhorse.console.pausing.cli:app",),
         panel=Panel.PROCESS,
         line="Run an application's handlers, and say how far they are.",
     ),

@@ -8,6 +8,7 @@ from packhorse.console.acting.person import Person, this_process
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
 from packhorse.console.operators.service import Operators
+from packhorse.console.pausing.service import Pausing
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.service import Service
@@ -16,6 +17,7 @@ from packhorse.console.truth.service import Truth
 
 if TYPE_CHECKING:
     from packhorse.console.acting.postgres import Database
+    from packhorse.console.pausing.kafka import PausingBroker
     from packhorse.console.truth.kafka import KafkaTopics
     from packhorse.console.truth.registry import RegistryPayloads
 
@@ -65,6 +67,7 @@ def rooms(
     """Return the service of *person*."""
     from packhorse.console.audit.postgres import AuditTable
     from packhorse.console.operators.postgres import OperatorTables
+    from packhorse.console.pausing.postgres import PausingTables
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.truth.postgres import FactTables
@@ -75,10 +78,20 @@ def rooms(
         people=People(database, person),
         operators=Operators(OperatorTables(database), person),
         audit=Audit(AuditTable(database), person),
+        pausing=Pausing(PausingTables(database), person, broker=_broker(settings)),
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),
     )
+
+
+def _broker(settings: ConsoleSettings) -> "PausingBroker | None":
+    kafka = settings.kafka()
+    if kafka is None:
+        return None
+    from packhorse.console.pausing.kafka import PausingBroker
+
+    return PausingBroker(kafka)
 
 
 def _topics(settings: ConsoleSettings) -> "KafkaTopics | None":

@@ -35,6 +35,9 @@ class QuarantineSource(Protocol):
     def page(self, person: Person, wanted: Filter, *, after: Position | None, limit: int) -> Page:
         """Return at most *limit* quarantined messages, the newest first, behind *after*."""
 
+    def knows(self, person: Person, group: str) -> bool:
+        """Return whether anything is known of *group* in this database."""
+
     def bytes_of(
         self, person: Person, message: QuarantinedMessage
     ) -> tuple[bytes | None, list[tuple[str, bytes | None]]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
 from packhorse.console.operators.service import Operators
+from packhorse.console.pausing.service import Pausing
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.truth.service import Truth
@@ -17,6 +18,7 @@ class Service:
     people: People
     operators: Operators
     audit: Audit
+    pausing: Pausing
     truth: Truth
     quarantine: Quarantine
     groups: Groups

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from packhorse.processor.inbox.cli import app as retention
-from packhorse.processor.pausing.cli import register as add_pausing
 from packhorse.schemas.flags import Broker, Registry, Schema, Url
 
 app = typer.Typer(
@@ -15,7 +14,6 @@ app = typer.Typer(
     help="Carry messages from their topics to results.",
 )
 app.add_typer(retention, name="retention")
-add_pausing(app)
 
 Target = Annotated[
     str, typer.Argument(metavar="MODULE:APP", help="Where the Processor is, e.g. figures.app:app.")

@@ -112,9 +112,3 @@ class StatusSettings(DatabaseSettings, KafkaSettings, PartSettings):
     """Say which database and broker `packhorse processor status` asks."""
 
     section: ClassVar[str] = ""
-
-
-class PauseSettings(DatabaseSettings, PartSettings):
-    """Say in which database people pause and resume; only the pause of a key asks a broker too."""
-
-    section: ClassVar[str] = ""

@@ -29,6 +29,7 @@ from packhorse.core.errors import PackhorseError
 from packhorse.local.settings import Endpoints
 from packhorse.processor.copies import copy_of
 from packhorse.processor.outcomes import Outcome
+from packhorse.processor.pausing.table import PauseTable
 from packhorse.processor.record import Stream, delivery_of, digest_of, key_hash, original_headers
 from packhorse.processor.running.work import Claim, Released
 from packhorse.processor.storing.rows import texts
@@ -536,14 +537,16 @@ def test_a_drainer_that_died_leaves_a_key_that_is_woken(one: Party) -> None:
 
 
 def test_a_paused_key_takes_followers_and_is_woken_when_it_goes_on(one: Party) -> None:
-    one.run(STORE.pause_key(TOPIC, K, key=b"k", partition=0))
+    assert one.run(STORE.pause_key(TOPIC, K, key=b"k", partition=0, actor="anna", why="deploy"))
+    assert not one.run(STORE.pause_key(TOPIC, K, key=b"k", partition=0, actor="bert", why=None))
     assert one.known(keys=[b"k"]).parked == {K: None}
     assert one.record(parked(2))
     assert one.run(STORE.release(TOPIC, [K])) == Released([], {}, [])
     assert one.run(STORE.claim(TOPIC, K, "test")).claim is None
     one.run(STORE.sweep(("", "")))
     assert one.run(STORE.due_wakes([TOPIC])) == []
-    assert [key.key_hash for key in one.run(STORE.paused_keys())] == [K]
+    (paused,) = one.run(PauseTable(store=STORE).paused_keys())
+    assert paused[:6] == (TOPIC, K, 0, 1, "anna", "deploy")
     assert one.run(STORE.resume_key(TOPIC, K))
     assert not one.run(STORE.resume_key(TOPIC, K))
     assert len(one.run(STORE.due_wakes([TOPIC]))) == 1
@@ -553,7 +556,7 @@ def test_a_paused_key_takes_followers_and_is_woken_when_it_goes_on(one: Party) -
 def test_the_head_of_a_paused_key_goes_behind_it_and_is_the_first_when_it_goes_on(one: Party) -> None:
     """Fails when a head that is parked stays the head: its key would wait for it, and it for its key."""
     one.record(failed(1), parked(2))
-    one.run(STORE.pause_key(TOPIC, K, key=b"k", partition=0))
+    one.run(STORE.pause_key(TOPIC, K, key=b"k", partition=0, actor="anna", why="deploy"))
     assert one.known(keys=[b"k"]).parked == {K: None}
     assert one.record(parked(1, row=one.row(1)), stream=TIER)
     assert keys_of(one) == [(K, None)]

@@ -143,11 +143,19 @@ def test_what_is_paused_stays_so_through_rebalance_and_restart_until_released(wi
         doctor = packhorse("doctor", **ground.environ).out
         assert f"pauses of {GROUP}" in doctor
         assert f"processors of {GROUP}" in doctor
+        viewer = packhorse("operators", "token", "eve", "--role", "viewer", **ground.environ).out.strip()
+        for act in ("pause", "resume"):
+            refused = packhorse(
+                *("processor", act, *where, "--why", "x"), **ground.environ, PACKHORSE_CONSOLE_TOKEN=viewer
+            )
+            assert (refused.code, f"eve may not {act}" in refused.err) == (8, True)
         resumed = packhorse("processor", "resume", *where, "--why", "mended", **ground.environ)
         assert resumed.out == f"resumed: {ground.topic}[1] of group {GROUP}\n"
         ground.until_results(0, 2, 3, 1)
     assert paused(ground) == f"nothing is paused in group {GROUP}\n"
-    acts = ground.rows("SELECT act, topic, detail, why FROM packhorse.audit ORDER BY id")
+    acts = ground.rows(
+        "SELECT act, topic, detail, why FROM packhorse.audit WHERE act IN ('pause', 'resume') ORDER BY id"
+    )
     assert acts == [
         ("pause", ground.topic, {"partition": 1}, "bad import"),
         ("resume", ground.topic, {"partition": 1}, "mended"),
@@ -183,7 +191,7 @@ def test_a_paused_key_waits_alone_and_goes_on_in_order_when_it_is_resumed(ground
         ground.until_results(3)
         for message_id in waiting:
             ground.until_outcome(message_id, "parked")
-        assert "2 messages behind it" in paused(ground)
+        assert "(role postgres): wrong data, 2 messages behind it" in paused(ground)
         again = packhorse("processor", "pause", *where, "--why", "wrong data", **ground.environ)
         assert again.out == f"was paused already: a key of {ground.topic} of group {GROUP}\n"
         assert packhorse("processor", "resume", *where, "--why", "mended", **ground.environ).code == 0

@@ -57,7 +57,12 @@ class Operator:
             record = world.random.choice(records)
             if record.key is not None and record.key not in self._paused:
                 self._paused[record.key] = world.hub.now + 20
-                run(session, STORE.pause_key(SOURCE, key_hash(record.key), key=record.key, partition=0))
+                run(
+                    session,
+                    STORE.pause_key(
+                        SOURCE, key_hash(record.key), key=record.key, partition=0, actor="operator", why=None
+                    ),
+                )
                 world.say(f"operator pauses {record.key!r}")
 
     def _act(self, session: Session, source: str, one: Any, row: Row) -> None:

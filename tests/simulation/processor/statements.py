@@ -447,6 +447,8 @@ def pause_key(c: Session, v: Row) -> Done:
     row = c.newest("key", key)
     if row is None:
         row = {**_FRESH, "key": v["key"], "partition": v["partition"], "token": int(c.hub.now * 1e6)}
+    if row["paused"]:
+        return [], 0
     c.put("key", key, {**row, "paused": True, "key": row["key"] or v["key"]})
     return [], 1
 

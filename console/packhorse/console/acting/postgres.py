@@ -7,7 +7,7 @@ Whatever room acts does so through `Database.acting`, so that no act can be with
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -22,7 +22,9 @@ from packhorse.core.connecting import next_step
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import secrets_of, without_secrets
 from packhorse.core.rights import Right, Standing, standing_of
+from packhorse.processor.storing.steps import Answer, Steps
 
+T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 Lend = Callable[[], AbstractContextManager[Connection]]
 """Hands out a connection in autocommit for the time of one transaction."""
@@ -49,6 +51,20 @@ class Rows:
     def count(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
         """Run *statement* and return how many rows it touched."""
         return self._run(statement, values).rowcount
+
+    def carry(self, steps: Steps[T]) -> T:
+        """Run *steps*, which the processor's daemon has too, in this transaction, and return their result."""
+        cursor, answer = self._cursor.connection.cursor(), None
+        try:
+            while True:
+                text, parameters = next(steps) if answer is None else steps.send(answer)
+                cursor.execute(text, parameters)
+                answer = Answer(cursor.fetchall() if cursor.description else (), cursor.rowcount)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+        finally:
+            cursor.close()
 
     def _run(self, statement: str, values: Mapping[str, Any] | None) -> psycopg.Cursor[Any]:
         return self._cursor.execute(SQL(statement).format(schema=Identifier(self._schema)), values or {})

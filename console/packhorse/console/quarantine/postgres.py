@@ -8,6 +8,7 @@ from typing import Any
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Acting, Database
 from packhorse.console.facts import Act, QuarantinedMessage, State
+from packhorse.console.pausing.sql import GROUP
 from packhorse.console.quarantine import sql
 from packhorse.console.quarantine.pages import Filter, Page, Position, page_of
 from packhorse.console.quarantine.redrive import Order, acted_already
@@ -42,6 +43,11 @@ class QuarantineTables:
             return page_of(
                 [quarantined_of(row) for row in rows.all(sql.QUARANTINE_PAGE, values)], limit=limit
             )
+
+    def knows(self, person: Person, group: str) -> bool:
+        """Return whether anything is known of *group* in this database."""
+        with self._database.reading(person) as rows:
+            return bool(rows.all(GROUP, {"group": group})[0]["known"])
 
     def bytes_of(
         self, person: Person, message: QuarantinedMessage

@@ -6,11 +6,13 @@ from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
+from packhorse.console.pausing.known import no_group
 from packhorse.console.ports import Payloads, QuarantineSource
 from packhorse.console.quarantine.pages import Filter, Page, Position, checked_limit
 from packhorse.console.quarantine.redrive import REDRIVE, Order, Preview, chosen, previewed
 from packhorse.console.truth.service import Truth
 from packhorse.core.acts import checked_why
+from packhorse.core.errors import UnknownId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +57,16 @@ class Quarantine:
 
         Raises:
             UsageError: *limit* is not allowed.
+            UnknownId: Nothing fits, and nothing is known of the group that is wanted.
         """
-        return self._tables.page(self._person, wanted, after=after, limit=checked_limit(limit))
+        page = self._tables.page(self._person, wanted, after=after, limit=checked_limit(limit))
+        if (
+            not page.messages
+            and wanted.group is not None
+            and not self._tables.knows(self._person, wanted.group)
+        ):
+            raise UnknownId(f"{no_group(wanted.group)}; `packhorse doctor` names the groups")
+        return page
 
     def show(self, message_id: UUID, *, group: str | None, topic: str | None, payload: bool) -> Shown:
         """

@@ -47,13 +47,27 @@ class Pause(NamedTuple):
 
 
 class PausedKey(NamedTuple):
-    """A key that a person has paused, with what waits behind it; the key itself may be personal and is not shown."""
+    """
+    A key that a person has paused, with what waits behind it; the key itself may be personal and is not shown.
+
+    Attributes:
+        by, why, at: Who ordered it, the reason, and when; who is not known of before that was kept.
+    """
 
     topic: str
     key_hash: str
     partition: int
     followers: int
+    by: str | None
+    why: str | None
     at: datetime
+
+    @property
+    def told(self) -> str:
+        """Return who paused it and why, and what waits, for people."""
+        by = "" if self.by is None else f" by {self.by}"
+        why = f": {self.why}" if self.why else ""
+        return f"key {self.key_hash} of {self.topic}[{self.partition}] paused{by}{why}, {self.followers} messages behind it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

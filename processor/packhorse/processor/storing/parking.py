@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -39,15 +38,6 @@ class HeldKey(NamedTuple):
     topic: str
     key: str
     token: int
-
-
-class PausedKey(NamedTuple):
-    """A key that a person stopped."""
-
-    topic: str
-    key_hash: str
-    partition: int
-    parked_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,21 +152,19 @@ class ParkingSteps(Tables):
         answer = yield Statement(self.queries.parked_standing, {"group": self.group})
         return {(topic, partition): (messages, size) for topic, partition, messages, size in answer.rows}
 
-    def pause_key(self, source: str, key_hash: str, *, key: bytes | None, partition: int) -> Steps[None]:
-        """Stop a key: what comes of it waits behind it."""
-        which = {"group": self.group, "source": source, "hash": key_hash}
-        yield Statement(self.queries.pause_key, {**which, "key": key, "partition": partition})
+    def pause_key(
+        self, source: str, key_hash: str, *, key: bytes | None, partition: int, actor: str, why: str | None
+    ) -> Steps[bool]:
+        """Stop a key: what comes of it waits behind it; return False when it was paused already."""
+        which = {"group": self.group, "source": source, "hash": key_hash, "actor": actor, "why": why}
+        answer = yield Statement(self.queries.pause_key, {**which, "key": key, "partition": partition})
+        return answer.touched == 1
 
     def resume_key(self, source: str, key_hash: str) -> Steps[bool]:
         """Let a paused key go on at the watchdog's next look; return False when it was not paused."""
         which = {"group": self.group, "source": source, "hash": key_hash}
         answer = yield Statement(self.queries.resume_key, which)
         return answer.touched == 1
-
-    def paused_keys(self) -> Steps[list[PausedKey]]:
-        """Return the keys that people stopped."""
-        answer = yield Statement(self.queries.paused_keys, {"group": self.group})
-        return [PausedKey._make(row) for row in answer.rows]
 
 
 def _refused(rows: Sequence[tuple[Any, ...]]) -> Claimed:

@@ -274,7 +274,6 @@ class Queries:
     parked_standing: bytes
     pause_key: bytes
     resume_key: bytes
-    paused_keys: bytes
     # lanes and people
     take_in_hand: bytes
     empty_hands: bytes

@@ -234,19 +234,18 @@ PARKED_STANDING = """
 SELECT topic, partition, count(*), coalesce(sum(octet_length(payload)), 0)::bigint
 FROM "{schema}".parked_message WHERE group_id = %(group)s GROUP BY topic, partition ORDER BY topic, partition"""
 
-# Stops a key because a person said so; what comes of it waits.
+# Stops a key because a person said so; what comes of it waits. Who was first stays named.
 PAUSE_KEY = """
-INSERT INTO "{schema}".parked_key AS k (group_id, topic, key_hash, key, partition, paused, token)
+INSERT INTO "{schema}".parked_key AS k (group_id, topic, key_hash, key, partition, paused, token, paused_by, paused_why, paused_at)
 VALUES (%(group)s, %(source)s, %(hash)s, %(key)s, %(partition)s, true,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-ON CONFLICT (group_id, topic, key_hash) DO UPDATE SET paused = true, key = coalesce(k.key, EXCLUDED.key)"""
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, %(actor)s, %(why)s, clock_timestamp())
+ON CONFLICT (group_id, topic, key_hash) DO UPDATE
+SET paused = true, key = coalesce(k.key, EXCLUDED.key), paused_by = EXCLUDED.paused_by, paused_why = EXCLUDED.paused_why,
+    paused_at = EXCLUDED.paused_at
+WHERE NOT k.paused"""
 
 # Lets a paused key go on: the watchdog wakes it.
 RESUME_KEY = """
-UPDATE "{schema}".parked_key SET paused = false, wake_at = clock_timestamp()
+UPDATE "{schema}".parked_key
+SET paused = false, wake_at = clock_timestamp(), paused_by = NULL, paused_why = NULL, paused_at = NULL
 WHERE group_id = %(group)s AND topic = %(source)s AND key_hash = %(hash)s AND paused"""
-
-# Paused keys.
-PAUSED_KEYS = """
-SELECT topic, key_hash, partition, parked_at FROM "{schema}".parked_key
-WHERE group_id = %(group)s AND paused ORDER BY topic, key_hash"""

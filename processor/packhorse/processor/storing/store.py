@@ -10,7 +10,7 @@ from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Stream
 from packhorse.processor.running.work import InboxRow, Known
 from packhorse.processor.storing.marks import Mark, MarkSteps, Move
-from packhorse.processor.storing.parking import HeldKey, ParkingSteps, PausedKey, Wake
+from packhorse.processor.storing.parking import HeldKey, ParkingSteps, Wake
 from packhorse.processor.storing.rows import key_number, literal, span, uuids
 from packhorse.processor.storing.running import InHand, Pause, RunningSteps
 from packhorse.processor.storing.steps import (
@@ -34,7 +34,6 @@ __all__ = [
     "Mark",
     "Move",
     "Pause",
-    "PausedKey",
     "Place",
     "Quarantined",
     "Statement",

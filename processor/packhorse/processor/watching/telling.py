@@ -79,9 +79,7 @@ def inside_lines(inside: Inside, *, joined: int) -> Iterator[str]:
     for row in inside.pauses.rows:
         yield f"  PAUSED  {row.told}  since {row.at:%Y-%m-%d %H:%M:%S %Z}"
     for key in inside.paused_keys:
-        yield (
-            f"  PAUSED  key {key.key_hash} of {key.topic}[{key.partition}], {key.followers} messages behind it"
-        )
+        yield f"  PAUSED  {key.told}"
     for tier in inside.tiers:
         due = (
             f"next due in {tier.due_in:.0f} s"

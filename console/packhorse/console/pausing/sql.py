@@ -1,0 +1,19 @@
+"""What is known of a group. `{schema}` is the database schema of Packhorse's tables."""
+
+GROUP = """
+SELECT EXISTS (SELECT FROM {schema}.processor_member AS m WHERE m.group_id = %(group)s)
+    OR EXISTS (SELECT FROM {schema}.watermark AS w WHERE w.group_id = %(group)s)
+    OR EXISTS (SELECT FROM {schema}.quarantined_message AS q WHERE q.group_id = %(group)s)
+    OR EXISTS (SELECT FROM {schema}.parked_key AS k WHERE k.group_id = %(group)s AND k.head_id IS NOT NULL) AS known
+"""
+"""Whether a group has processes, or left anything behind that it did."""
+
+PLACES = """
+SELECT w.topic, w.partition FROM {schema}.watermark AS w WHERE w.group_id = %(group)s
+UNION
+SELECT p.place ->> 'topic', (p.place ->> 'partition')::int
+FROM {schema}.processor_member AS m
+CROSS JOIN LATERAL jsonb_array_elements(coalesce(m.status -> 'partitions', '[]')) AS p (place)
+WHERE m.group_id = %(group)s
+"""
+"""Partitions that a group has watermarks of, or that its processes say they have."""
