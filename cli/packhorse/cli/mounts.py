@@ -115,6 +115,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Say who may see, act and administer.",
     ),
     Mount(
+        name="replay",
+        target="packhorse.console.replaying.cli:app",
+        panel=Panel.SEE,
+        line="Hand a range of a topic to a group once more.",
+    ),
+    Mount(
         name="doctor",
         target="packhorse.console.doctor.cli:app",
         panel=Panel.SEE,

@@ -11,6 +11,7 @@ from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.replaying.service import Replays
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.console.truth.service import Truth
@@ -18,6 +19,7 @@ from packhorse.console.truth.service import Truth
 if TYPE_CHECKING:
     from packhorse.console.acting.postgres import Database
     from packhorse.console.pausing.kafka import PausingBroker
+    from packhorse.console.replaying.reading import Ranges
     from packhorse.console.truth.kafka import KafkaTopics
     from packhorse.console.truth.registry import RegistryPayloads
 
@@ -70,6 +72,7 @@ def rooms(
     from packhorse.console.pausing.postgres import PausingTables
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
+    from packhorse.console.replaying.postgres import ReplayTables
     from packhorse.console.truth.postgres import FactTables
 
     facts = FactTables(database, namespace=settings.namespace)
@@ -82,6 +85,7 @@ def rooms(
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),
+        replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
     )
 
 
@@ -92,6 +96,19 @@ def _broker(settings: ConsoleSettings) -> "PausingBroker | None":
     from packhorse.console.pausing.kafka import PausingBroker
 
     return PausingBroker(kafka)
+
+
+def _ranges(settings: ConsoleSettings) -> "Callable[[], Ranges] | None":
+    """Return what makes the reader of ranges: its clients begin to work as soon as they are made."""
+    if (broker := settings.kafka()) is None:
+        return None
+
+    def make() -> "Ranges":
+        from packhorse.console.replaying.kafka import KafkaRanges
+
+        return KafkaRanges(broker)
+
+    return make
 
 
 def _topics(settings: ConsoleSettings) -> "KafkaTopics | None":

@@ -8,6 +8,7 @@ from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.replaying.service import Replays
 from packhorse.console.truth.service import Truth
 
 
@@ -22,3 +23,4 @@ class Service:
     truth: Truth
     quarantine: Quarantine
     groups: Groups
+    replays: Replays

@@ -52,6 +52,19 @@ def derived_id(consumed: UUID, group: str, ordinal: int) -> UUID:
     return _layout(consumed.int >> 80, digest[:10])
 
 
+def replayed_id(consumed: UUID, run: int, group: str) -> UUID:
+    """
+    Return the id under which replay number *run* has *group* do *consumed* once more.
+
+    The same three give the same id, so a message that is handed over again is a duplicate. It keeps the first 48 bits of the
+    consumed id: its time, when that is a UUIDv7.
+    """
+    digest = hashlib.sha256(
+        b"replay\0" + consumed.bytes + group.encode() + b"\0" + str(run).encode()
+    ).digest()
+    return _layout(consumed.int >> 80, digest[:10])
+
+
 def foreign_id(topic_id: UUID, partition: int, offset: int) -> UUID:
     """
     Return the id of a record that brings none: from the topic's id, partition and offset, so a redelivery has the same.

@@ -35,6 +35,10 @@ WAKE = "wake"
 """The reason of a wake-up: a record in a tier that carries no message and says that a key's head may be finished."""
 
 
+REPLAY_OF = "replay-of"
+"""Header of a message that is done once more: the id that it had. Its own `id` is of the run and that one."""
+REPLAY_HANDLER = "replay-handler"
+"""Header of a message that a replay brings to a handler by name."""
 ID_REUSED = b"id-reused"
 """Reason of a message whose id another one had: its copy is known by its place."""
 

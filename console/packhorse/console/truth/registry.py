@@ -22,6 +22,14 @@ class RegistryPayloads:
             return None, f"not decoded: {error}"
         return _finite(masked(plain.value, plain.schema)), None
 
+    def fault(self, payload: bytes) -> str | None:
+        """Return the reason code for which *payload* can't be decoded; None: it can. Raises RegistryUnavailable."""
+        try:
+            self._decoder.plain(payload)
+        except MessageFault as error:
+            return error.reason
+        return None
+
 
 def _finite(value: Any) -> Any:
     """Return *value* with NaN and infinities as text: JSON has no numbers for them."""

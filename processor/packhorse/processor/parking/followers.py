@@ -106,6 +106,8 @@ class Followers:
         """
         Return the followers as members, decoded and with their handlers, before a transaction is open.
 
+        One that no order binds (it has no key, or its handler takes none) is not the head when it fails: those behind it go on.
+
         Args:
             followers: What the claim has brought.
             key: Hash of their key.
@@ -117,8 +119,9 @@ class Followers:
         """
         known, members = Known(None, False, now, {}), list[Member]()
         for delivery, row in followers:
-            member = Member(delivery=delivery, key=key, row=row)
-            member.handler = self.app.handler_of(delivery.type, tombstone=delivery.record.value is None)
+            handler = self.app.handler_of(delivery.type, tombstone=delivery.record.value is None)
+            free = delivery.record.key is None or (handler is not None and handler.ordering == "none")
+            member = Member(delivery=delivery, key=None if free else key, row=row, handler=handler)
             member.result = self._without_running(member, known, charge=first and not members)
             if member.result is None and member.handler is not None and delivery.record.value is not None:
                 try:
@@ -238,4 +241,4 @@ class Followers:
         return member if self.behind is None else Member(delivery=self.behind)
 
     def _recorded(self, member: Member, claim: Claim) -> Result:
-        return (member.result or done(member))._replace(key=claim.key)
+        return (member.result or done(member))._replace(key=None if member.key is None else claim.key)

@@ -102,19 +102,25 @@ WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = ANY(%(key
     AND NOT k.paused AND {free}
 ORDER BY k.key_hash FOR UPDATE"""
 
-# Lets go of locked keys whose head is finished and behind which nothing waits; says how all that were asked for stand.
+# Lets go of locked keys whose head is finished and behind which nothing waits; says how all that were asked for stand. One that
+# a replay holds stays parked, and nobody need look at it until the replay hands over more, or lets go.
 RELEASE_KEYS = """
 WITH looked AS (
     SELECT k.key_hash, k.head_id, k.paused, k.key_hash = ANY(%(locked)s::text[]) AS mine, {finished} AS finished,
         greatest(0, extract(epoch FROM k.lease_until - clock_timestamp()))::float8 AS busy,
         EXISTS (SELECT FROM "{schema}".parked_message m WHERE m.group_id = k.group_id AND m.topic = k.topic
-            AND m.key_hash = k.key_hash) AS waiting
+            AND m.key_hash = k.key_hash AND (k.barrier IS NULL OR m."offset" < k.barrier)) AS waiting,
+        k.replay_id IS NOT NULL AS replayed
     FROM "{schema}".parked_key k
     WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = ANY(%(keys)s::text[])
 ), gone AS (
     DELETE FROM "{schema}".parked_key k USING looked l
     WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = l.key_hash
-        AND l.mine AND l.finished AND NOT l.waiting
+        AND l.mine AND l.finished AND NOT l.waiting AND NOT l.replayed
+), held AS (
+    UPDATE "{schema}".parked_key k SET lease_until = NULL, wake_at = NULL FROM looked l
+    WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = l.key_hash
+        AND l.mine AND l.finished AND NOT l.waiting AND l.replayed
 )
 SELECT key_hash, head_id, paused, mine, finished, busy, waiting FROM looked ORDER BY key_hash"""
 
@@ -132,7 +138,8 @@ SELECT k.head_id, k.paused, {finished}, greatest(0, extract(epoch FROM k.lease_u
 FROM "{schema}".parked_key k
 WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = %(key)s"""
 
-# The first followers of a key, in order: at most 100, and no more bytes than a transaction should hold.
+# The first followers of a key, in order: at most 100, and no more bytes than a transaction should hold. While a replay holds
+# the key, none from behind its range: what came meanwhile waits for all that the replay brings.
 FOLLOWERS = """
 SELECT f.message_id, f.topic_id, f.partition, f."offset", f.leader_epoch, f.timestamp_ms, f.key, f.payload,
     f.headers::text, i.outcome, i.attempt,
@@ -143,6 +150,8 @@ FROM (
     FROM (
         SELECT * FROM "{schema}".parked_message p
         WHERE p.group_id = %(group)s AND p.topic = %(source)s AND p.key_hash = %(key)s
+            AND p."offset" < coalesce((SELECT k.barrier FROM "{schema}".parked_key k WHERE k.group_id = %(group)s
+                AND k.topic = %(source)s AND k.key_hash = %(key)s), 9223372036854775807)
         ORDER BY p.topic_age, p."offset" LIMIT 100
     ) m
 ) f
@@ -217,7 +226,7 @@ RETURNING k.topic, k.key_hash, coalesce(k.key, (SELECT m.key FROM "{schema}".par
 # died. Returns where a full portion ended.
 SWEEP_KEYS = """
 WITH portion AS (
-    SELECT k.topic, k.key_hash, k.wake_at IS NULL AND NOT k.paused
+    SELECT k.topic, k.key_hash, k.wake_at IS NULL AND NOT k.paused AND k.replay_id IS NULL
         AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp()) AND {finished} AS left
     FROM "{schema}".parked_key k
     WHERE k.group_id = %(group)s AND (k.topic, k.key_hash) > (%(after_topic)s, %(after_key)s)

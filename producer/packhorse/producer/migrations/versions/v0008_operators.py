@@ -351,6 +351,12 @@ CREATE TABLE "{schema}".replay_message (
 COMMENT ON TABLE "{schema}".replay_message IS
     'Messages that a replay has handed to its group and that have no outcome yet; gone once they are counted';
 CREATE INDEX replay_message_id ON "{schema}".replay_message (message_id);
+ALTER TABLE "{schema}".parked_key ADD COLUMN replay_id bigint, ADD COLUMN barrier bigint;
+COMMENT ON COLUMN "{schema}".parked_key.replay_id IS
+    'The replay that has more messages of this key to hand over: until then it stays parked, also when nothing waits';
+COMMENT ON COLUMN "{schema}".parked_key.barrier IS
+    'Of a key that a replay holds: followers from this offset on wait until it lets go';
+CREATE INDEX parked_key_replay ON "{schema}".parked_key (replay_id) WHERE replay_id IS NOT NULL;
 """
 
 AUDIT = """

@@ -1,0 +1,377 @@
+"""`packhorse replay`: plan, run, see and stop replays of ranges of topics."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from packhorse.schemas import flags
+
+if TYPE_CHECKING:
+    from packhorse.console.replaying.run import Run
+    from packhorse.console.settings import ConsoleSettings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Hand a range of a topic to a group once more: plan, run, see, pause, resume and stop.",
+)
+
+RunId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The replay's number.")]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")]
+Actor = Annotated[
+    str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
+_RANGE = "Range"
+_FILTER = "Filter"
+
+
+@app.command()
+def plan(
+    group: Annotated[str, typer.Option("--group", metavar="NAME", help="Whose handlers.")],
+    topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The source topic.")],
+    *,
+    partition: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--partition", metavar="N", help="This partition; may be repeated.", rich_help_panel=_RANGE
+        ),
+    ] = None,
+    from_offset: Annotated[
+        int | None,
+        typer.Option(
+            "--from-offset",
+            metavar="N",
+            help="From this offset of the one partition.",
+            rich_help_panel=_RANGE,
+        ),
+    ] = None,
+    to_offset: Annotated[
+        int | None,
+        typer.Option("--to-offset", metavar="N", help="To before this offset.", rich_help_panel=_RANGE),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="From this time, e.g. 2026-11-30T10:00Z.", rich_help_panel=_RANGE
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="To before this time; else to the present.",
+            rich_help_panel=_RANGE,
+        ),
+    ] = None,
+    message_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", metavar="NAME", help="Of this type; may be repeated.", rich_help_panel=_FILTER
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="KEY", help="Of this key; may be repeated.", rich_help_panel=_FILTER),
+    ] = None,
+    leave_out_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out-key",
+            metavar="KEY",
+            help="Not of this key; may be repeated.",
+            rich_help_panel=_FILTER,
+        ),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also do again what is done, under new ids.")
+    ] = False,
+    beyond: Annotated[
+        bool,
+        typer.Option(
+            "--beyond",
+            help="With --again: also of keys that have newer messages done. Needs an admin to run.",
+        ),
+    ] = False,
+    handler: Annotated[
+        str | None,
+        typer.Option(
+            "--handler", metavar="NAME", help="To this handler for replays, instead of the usual ones."
+        ),
+    ] = None,
+    rate: Annotated[float, typer.Option("--rate", metavar="N", help="Messages a second.")] = 500.0,
+    most_failures: Annotated[
+        int, typer.Option("--most-failures", metavar="N", help="Halt when more fail.")
+    ] = 10,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Only decode and count, as fast as it can be read; nothing is kept."),
+    ] = False,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    kafka_bootstrap_servers: flags.Broker = None,
+    registry_url: flags.Registry = None,
+) -> None:
+    """
+    Fix a range of a topic, read it once, and say what a replay of it would do; nothing is done.
+
+    The inbox decides what is repeated: what is done is a duplicate, what was never done is handed over. The plan is good for an
+    hour; `packhorse replay run` does exactly it, once. A replay ends at the group's watermark: what is above it, the group does
+    itself. With --again what is done is done once more: every effect happens again, and what handlers emit leaves again.
+
+    [bold]Example[/]
+      packhorse replay plan --group figures --topic airline.flight --since 2026-11-30T10:00Z --until 2026-11-30T11:00Z
+      packhorse replay plan --group figures --topic airline.flight --partition 0 --from-offset 0 --dry-run
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import tell, tell_json, terminal
+    from packhorse.console.replaying.render import plan_json, plan_sheet
+    from packhorse.console.replaying.wanted import Wanted
+    from packhorse.console.running.working import progress_told
+
+    wanted = Wanted(
+        group=group,
+        topic=topic,
+        partitions=tuple(partition or ()),
+        from_offset=from_offset,
+        to_offset=to_offset,
+        since=_time("--since", since),
+        until=_time("--until", until),
+        types=tuple(message_type or ()),
+        keys=tuple(key or ()),
+        left_out=tuple(leave_out_key or ()),
+        again=again,
+        beyond=beyond,
+        handler=handler,
+        rate=rate,
+        most_failures=most_failures,
+    )
+    settings = _settings(database_url, database_schema, kafka_bootstrap_servers, registry_url)
+    with service_of(settings) as service, progress_told() as progress:
+        found = service.replays.plan(wanted, tell=progress, dry=dry_run)
+    if as_json:
+        tell_json(plan_json(found))
+        return
+    terminal().print(plan_sheet(found))
+    if found.run is not None:
+        tell(f'packhorse replay run {found.run} --why "…" does it; the plan is good for an hour')
+
+
+@app.command()
+def run(
+    replay: RunId,
+    why: Why,
+    yes: Yes = False,
+    actor: Actor = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    kafka_bootstrap_servers: flags.Broker = None,
+) -> None:
+    """
+    Do what was planned, exactly and once, on the record; work on it here until it ends.
+
+    Messages are handed to the group's processors, which run them with all retries as any other. Live messages of a key wait while
+    that key is replayed. Ctrl-C leaves it: `packhorse replay resume` goes on, from any machine. Exit code 0: all proved; 1: something
+    stopped, or it halted; 5: somebody paused or stopped it; 7: left, or something rests.
+
+    [bold]Example[/]
+      packhorse replay run 17 --why "backfill of 30 November, after the reset"
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import terminal
+    from packhorse.console.replaying.render import run_sheet
+
+    _check_json(as_json, yes)
+    settings = _settings(database_url, database_schema, kafka_bootstrap_servers)
+    with service_of(settings, claimed=actor) as service:
+        if not yes:
+            terminal().print(run_sheet(service.replays.show(replay)))
+            typer.confirm("run it?", abort=True)
+        service.replays.confirm(replay, why=why)
+    _work(replay, settings, as_json=as_json)
+
+
+@app.command()
+def resume(
+    replay: RunId,
+    why: Annotated[
+        str | None,
+        typer.Option("--why", metavar="TEXT", help="The reason, for the record, of a paused or halted one."),
+    ] = None,
+    most_failures: Annotated[
+        int | None,
+        typer.Option(
+            "--most-failures", metavar="N", help="Halt when more fail altogether; else as many more."
+        ),
+    ] = None,
+    actor: Actor = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    kafka_bootstrap_servers: flags.Broker = None,
+) -> None:
+    """
+    Go on with a replay that is paused, halted, or has lost its runner; work on it here until it ends.
+
+    [bold]Example[/]
+      packhorse replay resume 17 --why "the handler is fixed"
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.core.errors import UsageError
+
+    settings = _settings(database_url, database_schema, kafka_bootstrap_servers)
+    with service_of(settings, claimed=actor) as service:
+        found = service.replays.show(replay)
+        if found.state != "running":
+            if why is None:
+                raise UsageError(f"replay {replay} is {found.state}: say with --why why it goes on")
+            service.replays.resume(replay, why=why, most_failures=most_failures)
+    _work(replay, settings, as_json=as_json)
+
+
+@app.command()
+def pause(
+    replay: RunId,
+    why: Why,
+    actor: Actor = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+) -> None:
+    """
+    Hand over nothing more for now. Live messages of keys that it holds go on waiting; `stop` lets go of them.
+
+    [bold]Example[/]
+      packhorse replay pause 17 --why "the database is busy"
+    """
+    from packhorse.console.compose import service_of
+
+    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+        _shown(service.replays.pause(replay, why=why), as_json=as_json)
+
+
+@app.command()
+def stop(
+    replay: RunId,
+    why: Why,
+    yes: Yes = False,
+    actor: Actor = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+) -> None:
+    """
+    End a replay for good. What was handed over stays with the group; live messages of the keys that it held go on.
+
+    [bold]Example[/]
+      packhorse replay stop 17 --why "the wrong hour"
+    """
+    from packhorse.console.compose import service_of
+
+    _check_json(as_json, yes)
+    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+        if not yes:
+            _shown(service.replays.show(replay), as_json=False)
+            typer.confirm("stop it for good?", abort=True)
+        _shown(service.replays.stop(replay, why=why), as_json=as_json)
+
+
+@app.command()
+def status(
+    replay: RunId,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+) -> None:
+    """
+    Show how far a replay is: handed over and proved by an outcome are two different things.
+
+    [bold]Example[/]
+      packhorse replay status 17 --json
+    """
+    from packhorse.console.compose import service_of
+
+    with service_of(_settings(database_url, database_schema)) as service:
+        _shown(service.replays.show(replay), as_json=as_json)
+
+
+@app.command("list")
+def list_runs(
+    group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Of this topic.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N, up to 1000.")] = 50,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+) -> None:
+    """
+    List replays, the latest first.
+
+    [bold]Example[/]
+      packhorse replay list --group figures
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import tell, tell_json, terminal
+    from packhorse.console.replaying.render import run_json, runs_table
+
+    with service_of(_settings(database_url, database_schema)) as service:
+        found = service.replays.list(group=group, topic=topic, limit=limit)
+    if as_json:
+        tell_json({"replays": [run_json(one) for one in found]})
+    elif found:
+        terminal().print(runs_table(found))
+    else:
+        tell("no replay" + (" fits" if group or topic else ""))
+
+
+def _work(replay: int, settings: "ConsoleSettings", *, as_json: bool) -> None:
+    from packhorse.console.replaying.foreground import code_of, work_here
+    from packhorse.console.running.working import progress_told, stoppable
+
+    with stoppable() as stopping, progress_told() as progress:
+        worked = work_here(replay, settings, tell=progress, stop=stopping)
+    _shown(worked.run, as_json=as_json)
+    raise typer.Exit(code_of(worked))
+
+
+def _shown(found: "Run", *, as_json: bool) -> None:
+    from packhorse.console.output import tell_json, terminal
+    from packhorse.console.replaying.render import run_json, run_sheet
+
+    if as_json:
+        tell_json(run_json(found))
+    else:
+        terminal().print(run_sheet(found))
+
+
+def _check_json(as_json: bool, yes: bool) -> None:
+    from packhorse.core.errors import UsageError
+
+    if as_json and not yes:
+        raise UsageError("--json asks nothing back; add --yes to do it without a confirmation")
+
+
+def _time(name: str, text: str | None) -> datetime | None:
+    from packhorse.console.replaying.times import moment
+
+    return None if text is None else moment(name, text)
+
+
+def _settings(
+    url: str | None, schema: str | None, servers: str | None = None, registry: str | None = None
+) -> "ConsoleSettings":
+    from packhorse.console.settings import ConsoleSettings
+
+    return ConsoleSettings.load(
+        {
+            "database_url": url,
+            "database_schema": schema,
+            "kafka_bootstrap_servers": servers,
+            "registry_url": registry,
+        }
+    )

@@ -1,0 +1,1 @@
+"""The runner's side of a replay: what it decides, and the portions that it hands over."""

@@ -1,0 +1,299 @@
+"""
+The runner of one replay: it reads the range and hands it over in portions, looks at what comes of it, and halts or ends.
+
+It runs no handler, joins no group, and commits no offset. All that it knows is in the tables, under its token: killed anywhere,
+another goes on behind the last portion.
+"""
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from packhorse.console.replaying.handing.deciding import (
+    LOOK,
+    End,
+    Facts,
+    Halt,
+    Hand,
+    Wait,
+    allowance_after,
+    decide,
+    window,
+)
+from packhorse.console.replaying.handing.learning import Lasts, Tail
+from packhorse.console.replaying.handing.postgres import HandingTables, Portion
+from packhorse.console.replaying.reading import MOST, OutOfRange, Ranges, Reader
+from packhorse.console.replaying.records import matcher_of
+from packhorse.console.replaying.run import PROVED_BAD, Counted, Part, Progress, Run, progress_of
+from packhorse.console.running.loop import Step
+from packhorse.core.errors import NotReady
+from packhorse.processor.record import Delivery, Record
+
+PASSED = 10_000
+"""Records that one portion passes at most, wanted or not."""
+STANDING_EVERY = 1.0
+"""Seconds between two looks at what waits behind others, which costs more."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One partition in hand."""
+
+    part: Part
+    lasts: Lasts
+    learned: bool = False
+    position: int = 0
+    records: deque[Record] = field(default_factory=deque)
+    ended: bool = False
+    tail: Tail | None = None
+
+
+class ReplayShell:
+    """Be the shell of a replay that was taken."""
+
+    def __init__(self, tables: HandingTables, ranges: Ranges, run: Run) -> None:
+        self._tables = tables
+        self._ranges = ranges
+        self._run = run
+        self._wanted = run.wanted
+        self._matcher = matcher_of(run.wanted, run.topic_id)
+        self._reader: Reader | None = None
+        self._behind: Reader | None = None
+        self._left: deque[Part] | None = None
+        self._now: _Reading | None = None
+        self._parts: tuple[Part, ...] = run.parts
+        self._unproved = dict(run.unproved)
+        self._waiting: Counter[str] = Counter()
+        self._facts_at = self._standing_at = self._allowed_at = float("-inf")
+        self._allowance = 0.0
+        self._rate, self._most_failures = run.wanted.rate, run.wanted.most_failures
+        self._failed = 0
+
+    def step(self, now: float) -> Step:
+        """Look at outcomes, decide, and do that; raises LeaseLost, InfrastructureError."""
+        if self._left is None and (halted := self._begin()) is not None:
+            return halted
+        self._look(now)
+        if self._allowed_at > float("-inf"):
+            self._allowance = allowance_after(self._allowance, now - self._allowed_at, self._rate)
+        self._allowed_at = now
+        match decide(self._facts(), self._allowance):
+            case Hand(most=most):
+                return self._hand(most)
+            case Wait(seconds=seconds):
+                return Step(wait=seconds)
+            case Halt(said=said):
+                self._tables.close("halted", said, final=False)
+                return Step(over=True)
+            case End(said=said):
+                self._tables.close("ended", said, final=True)
+                return Step(over=True)
+
+    def progress(self) -> str:
+        """Return how far the run is, in one line."""
+        return progress_line(progress_of(self._parts, self._unproved))
+
+    def close(self) -> None:
+        """Let go of the clients; never raises."""
+        for reader in (self._reader, self._behind):
+            if reader is not None:
+                reader.close()
+        self._reader = self._behind = None
+
+    def _begin(self) -> Step | None:
+        """Check that the topic is the one that was planned for, and find where to go on."""
+        try:
+            topic_id, _ = self._ranges.topic(self._wanted.topic)
+            said = f"topic {self._wanted.topic} was made anew since the plan: its id is {topic_id}"
+        except NotReady as error:
+            topic_id, said = None, str(error)
+        if topic_id != self._run.topic_id:
+            self._tables.close("halted", said, final=False)
+            return Step(over=True)
+        self._parts, self._unproved = self._tables.standing()
+        self._failed = sum(part.counts.get(name, 0) for part in self._parts for name in PROVED_BAD)
+        self._left = deque(part for part in self._parts if part.position < part.past)
+        return None
+
+    def _look(self, now: float) -> None:
+        """Look at outcomes, some times a second; at what waits behind others, once a second or where that decides."""
+        if now - self._facts_at < LOOK:
+            return
+        proved = self._tables.proved()
+        self._facts_at = now
+        self._failed += proved.bad
+        self._waiting, self._rate, self._most_failures = proved.waiting, proved.rate, proved.most_failures
+        decides = not self._more or sum(self._waiting.values()) >= window(self._rate)
+        if decides or now - self._standing_at >= STANDING_EVERY:
+            self._standing_at = now
+            self._parts, self._unproved = self._tables.standing()
+
+    @property
+    def _more(self) -> bool:
+        return bool(self._left) or self._now is not None
+
+    def _facts(self) -> Facts:
+        retrying = self._waiting["retry"]
+        behind = self._unproved.get("parked", Counted(0, 0)).behind
+        parked = self._waiting["parked"]
+        resting = retrying + min(behind, parked)
+        return Facts(
+            left=self._more,
+            unproved=parked + retrying - resting,
+            resting=resting,
+            failed=self._failed,
+            retrying=retrying,
+            most_failures=self._most_failures,
+            rate=self._rate,
+        )
+
+    def _hand(self, most: int) -> Step:
+        """Do the next piece of reading: learn the keys of a partition, catch up behind the range, or hand a portion over."""
+        reading = self._now or self._next()
+        if reading is None:
+            return Step()
+        try:
+            if not reading.learned:
+                self._learn(reading)
+            elif reading.tail is not None and self._catches_up(reading, reading.tail):
+                pass
+            else:
+                self._portion(reading, most)
+        except OutOfRange:
+            self._over_the_gap(reading)
+        return Step()
+
+    def _next(self) -> _Reading | None:
+        """Take the next partition in hand."""
+        assert self._left is not None
+        if not self._left:
+            return None
+        part = self._left[0]
+        if self._reader is None:
+            self._reader = self._ranges.reader(self._wanted.topic)
+        reading = _Reading(part, Lasts(self._matcher, part.past), position=part.position)
+        if self._wanted.again and not self._wanted.beyond:
+            reading.tail = Tail(part.past, self._tables.keys(), read=part.past)
+            if self._behind is None:
+                self._behind = self._ranges.reader(self._wanted.topic)
+            self._behind.begin(part.partition, part.past)
+        self._reader.begin(part.partition, part.position)
+        self._left.popleft()
+        self._now = reading
+        return reading
+
+    def _learn(self, reading: _Reading) -> None:
+        """Read on to where each key stands last, and begin anew for handing over once that is known."""
+        records, ended = self._read(reading)
+        reading.lasts.learn(records)
+        if ended:
+            assert self._reader is not None
+            self._reader.begin(reading.part.partition, reading.part.position)
+            reading.learned = True
+
+    def _read(self, reading: _Reading) -> tuple[list[Record], bool]:
+        """Return the next records of the range, and whether it ends with them."""
+        assert self._reader is not None
+        past = reading.part.past
+        batch = self._reader.batch(MOST, LOOK)
+        records = [record for record in batch.records if record.offset < past]
+        ended = len(records) < len(batch.records) or (bool(records) and records[-1].offset + 1 >= past)
+        return records, ended or (batch.end is not None and batch.end >= past)
+
+    def _catches_up(self, reading: _Reading, tail: Tail) -> bool:
+        """Read behind the range as far as the live group is; return whether that is still to be done."""
+        assert self._behind is not None
+        if tail.advance(self._tables.watermark(reading.part.partition)):
+            return False
+        batch = self._behind.batch(MOST, LOOK)
+        tail.take(batch.records, batch.end)
+        return True
+
+    def _portion(self, reading: _Reading, most: int) -> None:
+        part = reading.part
+        if not reading.records and not reading.ended:
+            records, reading.ended = self._read(reading)
+            reading.records.extend(records)
+            if not records and not reading.ended:
+                return
+        deliveries: list[Delivery] = []
+        to = part.position
+        passed = 0
+        while reading.records and len(deliveries) < most and passed < PASSED:
+            record = reading.records.popleft()
+            passed, to = passed + 1, record.offset + 1
+            deliveries += self._matcher([record])
+        if reading.ended and not reading.records:
+            to = part.past
+        stay = deliveries if reading.tail is None else reading.tail.stay(deliveries)
+        more, through = reading.lasts.split(deliveries, to)
+        portion = Portion(
+            part=part,
+            to=to,
+            deliveries=stay,
+            more=more,
+            through=through,
+            moved=len(deliveries) - len(stay),
+        )
+        try:
+            counts = self._tables.hand(portion)
+        except BaseException:
+            self._rewind(reading)
+            raise
+        self._passed(reading, to, counts)
+
+    def _passed(self, reading: _Reading, to: int, counts: Counter[str]) -> None:
+        part = reading.part = reading.part._replace(position=to)
+        self._parts = tuple(
+            one._replace(position=to, counts=Counter(one.counts) + counts)
+            if one.partition == part.partition
+            else one
+            for one in self._parts
+        )
+        self._allowance -= counts["handed"]
+        self._waiting["parked"] += counts["handed"]
+        if to >= part.past:
+            self._now = None
+            self._tables.through(part.partition)
+
+    def _rewind(self, reading: _Reading) -> None:
+        """Read again from the position: whether the portion was passed is not known, and the position says it."""
+        reading.records.clear()
+        self._left, self._now = None, None
+
+    def _over_the_gap(self, reading: _Reading) -> None:
+        """Go on at the log's beginning: what was to come before it is gone."""
+        part = reading.part
+        _, count = self._ranges.topic(self._wanted.topic)
+        low = next(
+            one.low
+            for one in self._ranges.bounds(self._wanted.topic, count, None, None)
+            if one.partition == part.partition
+        )
+        to = min(max(low, part.position), part.past)
+        nothing: frozenset[str] = frozenset()
+        portion = Portion(
+            part=part, to=to, deliveries=(), more=nothing, through=nothing, gone=to - part.position
+        )
+        self._tables.hand(portion)
+        self._left, self._now = None, None
+
+
+def progress_line(now: Progress) -> str:
+    """Return how far a replay is, in one line."""
+    parts = [
+        f"{now.passed} of {now.offsets} offsets",
+        f"{now.handed} of {now.matches} handed over",
+        f"{now.done + now.skipped + now.discarded} proved",
+    ]
+    for n, what in (
+        (now.failed, "stopped"),
+        (now.resting, "resting"),
+        (now.duplicates, "done before"),
+        (now.older, "older than the inbox keeps"),
+        (now.open, "waiting elsewhere"),
+        (now.moved, "of keys that have moved on"),
+        (now.reused, "with a used id"),
+    ):
+        if n:
+            parts.append(f"{n} {what}")
+    return ", ".join(parts)
