@@ -6,7 +6,7 @@ from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Facts, QuarantinedMessage
-from packhorse.console.quarantine.pages import Filter, Page, Position
+from packhorse.console.quarantine.pages import LOOK, Filter, Page, Position
 from packhorse.console.quarantine.redrive import Order
 from packhorse.console.truth.status import Search
 
@@ -32,8 +32,14 @@ class QuarantineSource(Protocol):
     Returning from an act promises that all its rows are durable; raising promises that none was changed.
     """
 
-    def page(self, person: Person, wanted: Filter, *, after: Position | None, limit: int) -> Page:
-        """Return at most *limit* quarantined messages, the newest first, behind *after*."""
+    def page(
+        self, person: Person, wanted: Filter, *, after: Position | None, limit: int, look: int = LOOK
+    ) -> Page:
+        """
+        Return at most *limit* quarantined messages, the newest first, behind *after*.
+
+        Where no index leads to those that fit, the next *look* alone are looked at, and the page says how far that was.
+        """
 
     def knows(self, person: Person, group: str) -> bool:
         """Return whether anything is known of *group* in this database."""

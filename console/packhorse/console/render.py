@@ -8,7 +8,6 @@ from rich.text import Text
 
 from packhorse.console.facts import Act, FailedAttempt, QuarantinedMessage
 from packhorse.console.output import at, plain, said, sheet, table
-from packhorse.console.quarantine.pages import Page
 from packhorse.console.quarantine.redrive import Preview
 from packhorse.console.quarantine.service import Shown
 from packhorse.console.truth.render import group_json, group_pairs, message_json, message_pairs
@@ -112,34 +111,6 @@ def status_json(status: Status, *, show_key: bool) -> dict[str, Any]:
         "acts": status.acts,
         "forgotten": status.forgotten,
         **message_json(status),
-    }
-
-
-def page_table(page: Page) -> RenderableType:
-    """Return one page of the quarantine for people."""
-    columns = ("id", "quarantined", "group", "topic", "type", "reason", "error", "attempts", "state")
-    rows = [
-        (
-            message.id,
-            message.quarantined_at,
-            message.group,
-            message.topic,
-            message.type,
-            message.reason,
-            message.error,
-            message.attempts,
-            message.state,
-        )
-        for message in page.messages
-    ]
-    return table(columns, rows)
-
-
-def page_json(page: Page, *, show_key: bool) -> dict[str, Any]:
-    """Return one page for programs; `next` is the token for --after, null on the last page."""
-    return {
-        "messages": [quarantined_json(message, show_key=show_key) for message in page.messages],
-        "next": None if page.next is None else page.next.token(),
     }
 
 

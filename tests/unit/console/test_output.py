@@ -14,12 +14,11 @@ from tests.support.console_facts import ID, act, facts, inbox_row, outbox_row, q
 
 from packhorse.console.facts import FailedAttempt, Outcome
 from packhorse.console.output import json_text, plain, sheet, table
+from packhorse.console.quarantine.page_render import page_json, page_table
 from packhorse.console.quarantine.pages import Page, Position, page_of
 from packhorse.console.quarantine.redrive import previewed
 from packhorse.console.quarantine.service import Shown
 from packhorse.console.render import (
-    page_json,
-    page_table,
     preview_sheet,
     shown_json,
     shown_sheet,

@@ -4,14 +4,12 @@ from typing import Annotated
 
 import typer
 
-from packhorse.console import options
+from packhorse.console.quarantine import looking
 from packhorse.console.quarantine.choices import (
     Group,
     MessageId,
-    StateChoice,
     Topic,
     settings_of,
-    state_of,
 )
 from packhorse.console.quarantine.groups import cli as commands
 from packhorse.schemas import flags
@@ -24,102 +22,13 @@ app = typer.Typer(
 )
 
 
+app.command("list")(looking.list_messages)
+app.command("show")(looking.show)
 app.command("groups")(commands.groups)
 app.command("group")(commands.group)
 app.command("note")(commands.note)
 app.command("ack")(commands.ack)
 app.command("unack")(commands.unack)
-
-
-@app.command("list")
-def list_messages(
-    group: Group = None,
-    topic: Topic = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="CODE", help="With this reason code.")
-    ] = None,
-    message_type: Annotated[
-        str | None, typer.Option("--type", metavar="NAME", help="Of this message type.")
-    ] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant.")] = None,
-    state: Annotated[StateChoice, typer.Option("--state", help="In this state.")] = StateChoice.QUARANTINED,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 1000.")] = 50,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="POSITION", help="Behind this: a page says what the next is."),
-    ] = None,
-    show_key: options.ShowKey = False,
-    as_json: flags.Json = False,
-    database_url: flags.Url = None,
-    database_schema: flags.Schema = None,
-) -> None:
-    """
-    List what is in quarantine, the newest first, in pages.
-
-    [bold]Example[/]
-      packhorse quarantine list --group figures --reason attempts-exhausted
-      packhorse quarantine list --state all --json
-    """
-    from packhorse.console.compose import service_of
-    from packhorse.console.output import tell, tell_json, terminal
-    from packhorse.console.quarantine.pages import Filter, position_from
-    from packhorse.console.render import page_json, page_table
-
-    wanted = Filter(
-        group=group,
-        topic=topic,
-        reason=reason,
-        type=message_type,
-        tenant=tenant,
-        state=state_of(state),
-    )
-    position = None if after is None else position_from(after)
-    with service_of(settings_of(database_url, database_schema)) as service:
-        page = service.quarantine.page(wanted, after=position, limit=limit)
-    if as_json:
-        tell_json(page_json(page, show_key=show_key))
-        return
-    if page.messages:
-        terminal().print(page_table(page))
-    else:
-        tell("nothing in quarantine" + (" fits" if wanted != Filter() or after else ""))
-    if page.next is not None:
-        tell(f"more: add --after {page.next.token()}")
-
-
-@app.command()
-def show(
-    message_id: MessageId,
-    group: Group = None,
-    topic: Topic = None,
-    payload: Annotated[
-        bool,
-        typer.Option(
-            "--payload", help="Decode the payload through the registry; personal fields are masked."
-        ),
-    ] = False,
-    show_key: options.ShowKey = False,
-    as_json: flags.Json = False,
-    database_url: flags.Url = None,
-    database_schema: flags.Schema = None,
-    registry_url: flags.Registry = None,
-) -> None:
-    """
-    Show one message in quarantine: where it came from, headers, attempts, reason, and who acted.
-
-    [bold]Example[/]
-      packhorse quarantine show 019b76da-a800-7000-8000-000000000000 --payload
-    """
-    from packhorse.console.compose import service_of
-    from packhorse.console.output import tell_json, terminal
-    from packhorse.console.render import shown_json, shown_sheet
-
-    with service_of(settings_of(database_url, database_schema, registry_url)) as service:
-        found = service.quarantine.show(message_id, group=group, topic=topic, payload=payload)
-    if as_json:
-        tell_json(shown_json(found, show_key=show_key))
-    else:
-        terminal().print(shown_sheet(found, show_key=show_key))
 
 
 @app.command()

@@ -11,11 +11,26 @@ from packhorse.console.facts import QuarantinedMessage, State
 from packhorse.core.errors import UsageError
 
 MAX_LIMIT = 1_000
+LOOK = 20_000
+"""Messages that one question to the database looks at, where no index leads to those that fit."""
+MOST_LOOKED = 1_000_000
+"""Messages that one search looks at, as long as nobody says otherwise."""
+MAX_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which quarantined messages are wanted; None lets all pass."""
+    """
+    Which quarantined messages are wanted; None lets all pass.
+
+    Attributes:
+        failure: Print of a group of failures, or its beginning.
+        since, until: Quarantined from then on; before then. Aware.
+        text: What the recorded error holds, in capitals or not; never looked for in payloads.
+
+    Raises:
+        UsageError: *text* is empty or too long, or the time ends before it begins.
+    """
 
     group: str | None = None
     topic: str | None = None
@@ -23,6 +38,20 @@ class Filter:
     type: str | None = None
     tenant: str | None = None
     state: State | None = State.QUARANTINED
+    id: UUID | None = None
+    key: bytes | None = None
+    failure: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.text is not None and not 1 <= len(self.text) <= MAX_TEXT:
+            raise UsageError(f"--text of {len(self.text)} characters; 1 to {MAX_TEXT} are allowed")
+        if self.since is not None and self.until is not None and self.until <= self.since:
+            raise UsageError(
+                f"--until {self.until.isoformat()} is not after --since {self.since.isoformat()}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +71,18 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some quarantined messages; `next` is None on the last page."""
+    """
+    Some quarantined messages.
+
+    Attributes:
+        next: Where the next page goes on; None on the last page.
+        looked_to: The page ends before it is full because enough was looked at: up to what was quarantined then. None: it does
+            not.
+    """
 
     messages: tuple[QuarantinedMessage, ...]
     next: Position | None
+    looked_to: datetime | None = None
 
 
 def position_from(token: str) -> Position:
@@ -74,12 +111,20 @@ def checked_limit(limit: int) -> int:
     return limit
 
 
-def page_of(rows: list[QuarantinedMessage], *, limit: int) -> Page:
-    """Return the page of the first *limit* of *rows*; one row more says that another page follows."""
+def page_of(rows: list[QuarantinedMessage], *, limit: int, far: Position | None = None) -> Page:
+    """
+    Return the page of the first *limit* of *rows*; one row more says that another page follows.
+
+    *far* is how far was looked when that ended the look; more may fit behind it.
+    """
     kept = tuple(rows[:limit])
-    if len(rows) <= limit:
-        return Page(messages=kept, next=None)
-    last = kept[-1]
-    return Page(
-        messages=kept, next=Position(at=last.quarantined_at, id=last.id, group=last.group, topic=last.topic)
-    )
+    if len(rows) > limit:
+        last = kept[-1]
+        after = Position(at=last.quarantined_at, id=last.id, group=last.group, topic=last.topic)
+        return Page(messages=kept, next=after)
+    return Page(messages=kept, next=far, looked_to=None if far is None else far.at)
+
+
+def joined(first: Page, second: Page) -> Page:
+    """Return two pages that follow each other as one."""
+    return Page(messages=first.messages + second.messages, next=second.next, looked_to=second.looked_to)

@@ -10,7 +10,8 @@ from packhorse.console.acting.postgres import Acting, Database
 from packhorse.console.facts import Act, QuarantinedMessage, State
 from packhorse.console.pausing.sql import GROUP
 from packhorse.console.quarantine import sql
-from packhorse.console.quarantine.pages import Filter, Page, Position, page_of
+from packhorse.console.quarantine.groups.postgres import print_of
+from packhorse.console.quarantine.pages import LOOK, Filter, Page, Position, page_of
 from packhorse.console.quarantine.redrive import Order, acted_already
 from packhorse.console.truth.postgres import quarantined_of
 from packhorse.console.truth.sql import QUARANTINED_OF
@@ -24,25 +25,18 @@ class QuarantineTables:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, person: Person, wanted: Filter, *, after: Position | None, limit: int) -> Page:
-        """Return at most *limit* quarantined messages, the newest first, behind *after*."""
-        values = {
-            "group": wanted.group,
-            "topic": wanted.topic,
-            "reason": wanted.reason,
-            "type": wanted.type,
-            "tenant": wanted.tenant,
-            "state": wanted.state and wanted.state.value,
-            "after_at": after and after.at,
-            "after_id": after and after.id,
-            "after_group": after and after.group,
-            "after_topic": after and after.topic,
-            "limit": limit + 1,
-        }
+    def page(
+        self, person: Person, wanted: Filter, *, after: Position | None, limit: int, look: int = LOOK
+    ) -> Page:
+        """Return at most *limit* quarantined messages, the newest first, behind *after*, out of the next *look*."""
         with self._database.reading(person) as rows:
-            return page_of(
-                [quarantined_of(row) for row in rows.all(sql.QUARANTINE_PAGE, values)], limit=limit
-            )
+            values = _values(wanted, after, limit, look)
+            if wanted.failure is not None:
+                values["failure"] = print_of(rows, wanted.failure)
+            page, far = _statements(wanted)
+            found = [quarantined_of(row) for row in rows.all(page, values)]
+            place = None if far is None or len(found) > limit else rows.first(far, values)
+        return page_of(found, limit=limit, far=None if place is None else Position(**place))
 
     def knows(self, person: Person, group: str) -> bool:
         """Return whether anything is known of *group* in this database."""
@@ -96,6 +90,40 @@ class QuarantineTables:
             at = _record(act, "discard", order, why, {"attempt": order.attempt})
             act.all(sql.WAKE_KEY, _names(order))
         return at
+
+
+def _statements(wanted: Filter) -> tuple[str, str | None]:
+    """Return the statement for a page, and the one that says how far it looked where that is bounded."""
+    if wanted.id is not None:
+        return sql.PAGE_OF_ID, None
+    if wanted.failure is not None:
+        return sql.PAGE_OF_FAILURE, sql.FAR_OF_FAILURE
+    if wanted.key is not None:
+        return sql.PAGE_OF_KEY, None
+    return sql.QUARANTINE_PAGE, sql.QUARANTINE_FAR
+
+
+def _values(wanted: Filter, after: Position | None, limit: int, look: int) -> dict[str, Any]:
+    return {
+        "group": wanted.group,
+        "topic": wanted.topic,
+        "reason": wanted.reason,
+        "type": wanted.type,
+        "tenant": wanted.tenant,
+        "state": wanted.state and wanted.state.value,
+        "id": wanted.id,
+        "key": wanted.key,
+        "failure": wanted.failure,
+        "since": wanted.since,
+        "until": wanted.until,
+        "text": wanted.text,
+        "after_at": after and after.at,
+        "after_id": after and after.id,
+        "after_group": after and after.group,
+        "after_topic": after and after.topic,
+        "limit": limit + 1,
+        "look": look,
+    }
 
 
 def _claim(act: Acting, order: Order, *claims: str) -> None:

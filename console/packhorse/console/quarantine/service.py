@@ -1,5 +1,6 @@
 """The quarantine for operators: pages, one message, and acts on one message, whatever face asks."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -8,7 +9,14 @@ from packhorse.console.acting.person import Person
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
 from packhorse.console.pausing.known import no_group
 from packhorse.console.ports import Payloads, QuarantineSource
-from packhorse.console.quarantine.pages import Filter, Page, Position, checked_limit
+from packhorse.console.quarantine.pages import (
+    LOOK,
+    MOST_LOOKED,
+    Filter,
+    Page,
+    Position,
+    checked_limit,
+)
 from packhorse.console.quarantine.redrive import REDRIVE, Order, Preview, chosen, previewed
 from packhorse.console.truth.service import Truth
 from packhorse.core.acts import checked_why
@@ -53,18 +61,35 @@ class Quarantine:
 
     def page(self, wanted: Filter, *, after: Position | None, limit: int) -> Page:
         """
-        Return one page of the quarantine.
+        Return one page of the quarantine, the newest first, from one look at a bounded number of messages.
 
         Raises:
             UsageError: *limit* is not allowed.
-            UnknownId: Nothing fits, and nothing is known of the group that is wanted.
+            UnknownId: Nothing fits, and nothing is known of the group that is wanted; or no group of failures has the print.
         """
-        page = self._tables.page(self._person, wanted, after=after, limit=checked_limit(limit))
-        if (
-            not page.messages
-            and wanted.group is not None
-            and not self._tables.knows(self._person, wanted.group)
-        ):
+        return self._part(wanted, after, checked_limit(limit), LOOK)
+
+    def search(
+        self, wanted: Filter, *, after: Position | None, limit: int, most_looked: int = MOST_LOOKED
+    ) -> Iterator[Page]:
+        """
+        Yield the parts of one page as they are found, until it is full, all was looked at, or *most_looked* were.
+
+        Each part's `next` is where whoever stops there can go on. Raises what `page` does.
+        """
+        left, looked = checked_limit(limit), 0
+        while True:
+            look = min(LOOK, max(most_looked - looked, 1))
+            part = self._part(wanted, after, left, look)
+            yield part
+            left, looked, after = left - len(part.messages), looked + look, part.next
+            if part.looked_to is None or left <= 0 or looked >= most_looked:
+                return
+
+    def _part(self, wanted: Filter, after: Position | None, limit: int, look: int) -> Page:
+        page = self._tables.page(self._person, wanted, after=after, limit=limit, look=look)
+        nothing = not page.messages and page.looked_to is None and after is None
+        if nothing and wanted.group is not None and not self._tables.knows(self._person, wanted.group):
             raise UnknownId(f"{no_group(wanted.group)}; `packhorse doctor` names the groups")
         return page
 

@@ -2,23 +2,71 @@
 
 from packhorse.console.truth.sql import QUARANTINED
 
-QUARANTINE_PAGE = (
-    QUARANTINED
-    + """
+_LOOKED = """
+    SELECT q.* FROM {schema}.quarantined_message AS q
+    WHERE (%(since)s::timestamptz IS NULL OR q.quarantined_at >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR q.quarantined_at < %(until)s)
+      AND (%(after_at)s::timestamptz IS NULL
+           OR (q.quarantined_at, q.message_id, q.group_id, q.topic)
+              < (%(after_at)s, %(after_id)s::uuid, %(after_group)s, %(after_topic)s))"""
+_OF_FAILURE = """
+      AND {schema}.failure_print(q.group_id, q.topic, q.type, q.reason, q.error) = %(failure)s"""
+_OF_KEY = """
+      AND q.key = %(key)s"""
+_OF_ID = """
+      AND q.message_id = %(id)s"""
+_ORDER = """
+    ORDER BY q.quarantined_at DESC, q.message_id DESC, q.group_id DESC, q.topic DESC"""
+_ORDER_OF_FAILURE = """
+    ORDER BY q.quarantined_at DESC, q.message_id DESC"""
+_LOOK = """
+    LIMIT %(look)s"""
+_FAR = """
+    OFFSET %(look)s - 1 LIMIT 1"""
+_FITS = """
 WHERE (%(group)s::text IS NULL OR q.group_id = %(group)s)
   AND (%(topic)s::text IS NULL OR q.topic = %(topic)s)
   AND (%(reason)s::text IS NULL OR q.reason = %(reason)s)
   AND (%(type)s::text IS NULL OR q.type = %(type)s)
   AND (%(tenant)s::text IS NULL OR q.tenant = %(tenant)s)
   AND (%(state)s::text IS NULL OR q.state = %(state)s)
-  AND (%(after_at)s::timestamptz IS NULL
-       OR (q.quarantined_at, q.message_id, q.group_id, q.topic)
-          < (%(after_at)s, %(after_id)s::uuid, %(after_group)s, %(after_topic)s))
-ORDER BY q.quarantined_at DESC, q.message_id DESC, q.group_id DESC, q.topic DESC
+  AND (%(key)s::bytea IS NULL OR q.key = %(key)s)
+  AND (%(failure)s::text IS NULL
+       OR {schema}.failure_print(q.group_id, q.topic, q.type, q.reason, q.error) = %(failure)s)
+  AND (%(text)s::text IS NULL OR strpos(lower(q.error), lower(%(text)s)) > 0)
 LIMIT %(limit)s
+)
+"""
+_PAGE = (
+    QUARANTINED
+    + """
+JOIN fits AS f ON f.message_id = q.message_id AND f.group_id = q.group_id AND f.topic = q.topic
+ORDER BY q.quarantined_at DESC, q.message_id DESC, q.group_id DESC, q.topic DESC
 """
 )
-"""One page of the quarantine, the newest first, behind the row that the page before ended with."""
+_BEGIN = "WITH fits AS MATERIALIZED (SELECT q.message_id, q.group_id, q.topic FROM ("
+_BEHIND = ") AS q"
+_PLACE = """
+SELECT f.quarantined_at AS at, f.message_id AS id, f.group_id AS "group", f.topic FROM ("""
+_FOUND = "WITH found AS MATERIALIZED ("
+_FITS_OF_FOUND = """), fits AS MATERIALIZED (SELECT q.message_id, q.group_id, q.topic FROM (
+    SELECT q.* FROM found AS q"""
+
+QUARANTINE_PAGE = _BEGIN + _LOOKED + _ORDER + _LOOK + _BEHIND + _FITS + _PAGE
+"""One page of the quarantine, the newest first, behind the row that the page before ended with, out of the next so many."""
+
+QUARANTINE_FAR = _PLACE + _LOOKED + _ORDER + _FAR + ") AS f"
+"""The last of the next so many: how far the page looked if it found no more."""
+
+PAGE_OF_FAILURE = _BEGIN + _LOOKED + _OF_FAILURE + _ORDER_OF_FAILURE + _LOOK + _BEHIND + _FITS + _PAGE
+FAR_OF_FAILURE = _PLACE + _LOOKED + _OF_FAILURE + _ORDER_OF_FAILURE + _FAR + ") AS f"
+"""The same of one group of failures, by its index."""
+
+PAGE_OF_KEY = _FOUND + _LOOKED + _OF_KEY + _FITS_OF_FOUND + _ORDER + _BEHIND + _FITS + _PAGE
+"""The same of one key, all of whose messages are looked at."""
+
+PAGE_OF_ID = _BEGIN + _LOOKED + _OF_ID + _ORDER + _BEHIND + _FITS + _PAGE
+"""The same of one id, which a few groups and topics may have."""
 
 QUARANTINED_BYTES = """
 SELECT q.payload, q.headers FROM {schema}.quarantined_message AS q

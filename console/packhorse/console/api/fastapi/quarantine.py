@@ -19,9 +19,10 @@ from packhorse.console.api.models.quarantine import (
     ShownAnswer,
 )
 from packhorse.console.api.problem import Refused, of_status
+from packhorse.console.quarantine.page_render import page_json
 from packhorse.console.quarantine.pages import position_from
 from packhorse.console.quarantine.redrive import Order
-from packhorse.console.render import page_json, preview_json, shown_json
+from packhorse.console.render import preview_json, shown_json
 from packhorse.core.rights import Right
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])

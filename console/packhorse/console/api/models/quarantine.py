@@ -7,9 +7,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from packhorse.console.api.models.base import Answer, Asked, Count, Cursor, Moment, Name, Why, WithKey
+from packhorse.console.api.models.base import Answer, Asked, Count, Cursor, Moment, Name, Text, Why, WithKey
 from packhorse.console.facts import Act, FailedAttempt, State
-from packhorse.console.quarantine.pages import MAX_LIMIT, Filter
+from packhorse.console.quarantine.pages import MAX_LIMIT, MAX_TEXT, Filter
 from packhorse.console.quarantine.redrive import Order
 
 
@@ -23,7 +23,16 @@ class StateAsked(StrEnum):
 
 
 class PageAsked(Asked):
-    """Which quarantined messages are wanted; what is not given lets all pass."""
+    """
+    Which quarantined messages are wanted; what is not given lets all pass.
+
+    Attributes:
+        id: Of this id, for whatever group.
+        key: With this key, whose bytes are the text in UTF-8.
+        failure: Print of a group of failures, or its first eight digits or more.
+        since, until: Quarantined from then on; before then.
+        text: The recorded error holds it, in capitals or not.
+    """
 
     group: Name | None = None
     topic: Name | None = None
@@ -31,6 +40,12 @@ class PageAsked(Asked):
     type: Name | None = None
     tenant: Name | None = None
     state: StateAsked = StateAsked.QUARANTINED
+    id: UUID | None = None
+    key: Annotated[Text, Field(max_length=10_000)] | None = None
+    failure: Annotated[str, Field(pattern="^[0-9a-f]{8,32}$")] | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    text: Annotated[Text, Field(min_length=1, max_length=MAX_TEXT)] | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
     after: Cursor | None = None
     show_key: bool = False
@@ -44,6 +59,12 @@ class PageAsked(Asked):
             type=self.type,
             tenant=self.tenant,
             state=None if self.state is StateAsked.ALL else State(self.state.value),
+            id=self.id,
+            key=None if self.key is None else self.key.encode(),
+            failure=self.failure,
+            since=self.since,
+            until=self.until,
+            text=self.text,
         )
 
 
@@ -90,10 +111,12 @@ class PageAnswer(Answer):
 
     Attributes:
         next: `after` of the next page; null on the last.
+        looked_to: The page is not full because so many were looked at, back to this time; more may fit behind `next`.
     """
 
     messages: list[QuarantinedAnswer]
     next: str | None
+    looked_to: datetime | None
 
 
 class ShownAnswer(QuarantinedAnswer):

@@ -29,6 +29,8 @@ from packhorse.core.rights import Right
 MANY_CHANGES = 5_000
 """Changes from which on they are added to the counts before these are read."""
 MOST_FOLDS = 10
+WHOLE = 32
+"""Digits of a whole print."""
 LOOK = 10_000
 """Failed attempts that are looked at for the share that failed for good."""
 SHARE_SECONDS = 1.0
@@ -153,6 +155,11 @@ class GroupTables:
             since=None if row["oldest"] is None else time_of(row["oldest"]),
             said="of all that are kept" if whole else f"of the newest {LOOK:,} failed attempts, by their ids",
         )
+
+
+def print_of(rows: Rows, prefix: str) -> str:
+    """Return the whole print that begins with *prefix*; raises UnknownId when none does, UsageError when several do."""
+    return prefix if len(prefix) == WHOLE else _the_one(rows, prefix)[0]
 
 
 def _statement(wanted: GroupFilter, by: By) -> str:

@@ -1,0 +1,175 @@
+"""`packhorse quarantine list | show`: find messages, and look at one."""
+
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from packhorse.console import options
+from packhorse.console.quarantine.choices import (
+    Group,
+    MessageId,
+    StateChoice,
+    Topic,
+    settings_of,
+    state_of,
+)
+from packhorse.console.quarantine.pages import MOST_LOOKED
+from packhorse.schemas import flags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from packhorse.console.quarantine.pages import Page
+
+
+def list_messages(
+    *,
+    message_id: Annotated[UUID | None, typer.Option("--id", metavar="ID", help="Of this id.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="TEXT", help="With this key, as text in UTF-8.")
+    ] = None,
+    failure: Annotated[
+        str | None,
+        typer.Option("--failure", metavar="PRINT", help="Of this group of failures; eight digits do."),
+    ] = None,
+    group: Group = None,
+    topic: Topic = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="CODE", help="With this reason code.")
+    ] = None,
+    message_type: Annotated[
+        str | None, typer.Option("--type", metavar="NAME", help="Of this message type.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="TEXT", help="Whose error holds this, in capitals or not."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Quarantined then or later; UTC.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Quarantined before then; UTC.")
+    ] = None,
+    state: Annotated[StateChoice, typer.Option("--state", help="In this state.")] = StateChoice.QUARANTINED,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 1000.")] = 50,
+    after: options.After = None,
+    most_looked: Annotated[
+        int,
+        typer.Option("--most-looked", min=1, metavar="N", help="Look at no more than N messages for a page."),
+    ] = MOST_LOOKED,
+    show_key: options.ShowKey = False,
+    as_json: flags.Json = False,
+    as_csv: options.Csv = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+) -> None:
+    """
+    List what is in quarantine, the newest first, in pages.
+
+    An id, a key and a group of failures are found by an index. For all else the newest messages are looked through, 20,000 at
+    a time, until the page is full, --most-looked were, or Ctrl-C; how far that is stands on standard error. The text is looked
+    for in recorded errors, never in payloads.
+
+    [bold]Example[/]
+      packhorse quarantine list --group figures --reason attempts-exhausted
+      packhorse quarantine list --failure 3f9a1c02 --since 2026-08-01 --json
+      packhorse quarantine list --text "customer 17" --state all
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import checked_form
+    from packhorse.console.quarantine.groups.model import checked_print, moment_from
+    from packhorse.console.quarantine.pages import Filter, position_from
+
+    checked_form(as_json=as_json, as_csv=as_csv)
+    wanted = Filter(
+        id=message_id,
+        key=None if key is None else key.encode(errors="surrogateescape"),
+        failure=None if failure is None else checked_print(failure),
+        group=group,
+        topic=topic,
+        reason=reason,
+        type=message_type,
+        tenant=tenant,
+        text=text,
+        since=None if since is None else moment_from(since, option="--since"),
+        until=None if until is None else moment_from(until, option="--until"),
+        state=state_of(state),
+    )
+    position = None if after is None else position_from(after)
+    with service_of(settings_of(database_url, database_schema)) as service:
+        page = _found(service.quarantine.search(wanted, after=position, limit=limit, most_looked=most_looked))
+    _tell_page(
+        page, narrow=wanted != Filter() or after is not None, form=(as_json, as_csv), show_key=show_key
+    )
+
+
+def _found(parts: "Iterator[Page]") -> "Page":
+    """Return the page that *parts* make up, telling how far they looked; Ctrl-C ends the look and keeps what was found."""
+    from packhorse.console.output import at, tell
+    from packhorse.console.quarantine.pages import joined
+
+    page = next(parts)
+    try:
+        while True:
+            if page.looked_to is not None:
+                tell(f"{len(page.messages)} found, looked back to {at(page.looked_to)}", err=True)
+            page = joined(page, next(parts))
+    except (StopIteration, KeyboardInterrupt):
+        return page
+
+
+def _tell_page(page: "Page", *, narrow: bool, form: tuple[bool, bool], show_key: bool) -> None:
+    from packhorse.console.output import at, tell, tell_json, terminal
+    from packhorse.console.quarantine.page_render import CSV_COLUMNS, page_csv, page_json, page_table
+    from packhorse.console.spreadsheet import tell_csv
+
+    as_json, as_csv = form
+    if as_json:
+        tell_json(page_json(page, show_key=show_key))
+        return
+    if as_csv:
+        tell_csv(CSV_COLUMNS, page_csv(page, show_key=show_key))
+    elif page.messages:
+        terminal().print(page_table(page))
+    elif page.looked_to is None:
+        tell("nothing in quarantine" + (" fits" if narrow else ""))
+    if page.looked_to is not None:
+        tell(f"looked back to {at(page.looked_to)} and no further; there may be more", err=as_csv)
+    if page.next is not None:
+        tell(f"more: add --after {page.next.token()}", err=as_csv)
+
+
+def show(
+    message_id: MessageId,
+    group: Group = None,
+    topic: Topic = None,
+    payload: Annotated[
+        bool,
+        typer.Option(
+            "--payload", help="Decode the payload through the registry; personal fields are masked."
+        ),
+    ] = False,
+    show_key: options.ShowKey = False,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    registry_url: flags.Registry = None,
+) -> None:
+    """
+    Show one message in quarantine: where it came from, headers, attempts, reason, and who acted.
+
+    [bold]Example[/]
+      packhorse quarantine show 019b76da-a800-7000-8000-000000000000 --payload
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import tell_json, terminal
+    from packhorse.console.render import shown_json, shown_sheet
+
+    with service_of(settings_of(database_url, database_schema, registry_url)) as service:
+        found = service.quarantine.show(message_id, group=group, topic=topic, payload=payload)
+    if as_json:
+        tell_json(shown_json(found, show_key=show_key))
+    else:
+        terminal().print(shown_sheet(found, show_key=show_key))
