@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from packhorse.relay.retention.settings import RetentionFields
 from packhorse.schemas.settings import PartSettings
@@ -62,6 +62,20 @@ class StatusSettings(DatabaseSettings, PartSettings):
     """Say which database `packhorse relay status` reads; other settings of the relay may stand in the same table."""
 
     section: ClassVar[str] = ""
+
+
+class OrderSettings(PartSettings):
+    """
+    Say who orders.
+
+    Attributes:
+        console_token: The token of the console: its holder orders, instead of the database's role.
+    """
+
+    section: ClassVar[str] = ""
+    shared: ClassVar[frozenset[str]] = PartSettings.shared | {"console_token"}
+
+    console_token: SecretStr | None = None
 
 
 class RetentionSettings(RelaySettings):

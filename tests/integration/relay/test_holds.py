@@ -23,7 +23,9 @@ from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import OwnershipLost
+from packhorse.core.person import Person
 from packhorse.local.settings import Endpoints
+from packhorse.producer.grants import grants
 from packhorse.relay.orders.postgres import PostgresOrders
 from packhorse.relay.orders.republish import Wanted
 from packhorse.relay.postgres.status import read_status
@@ -199,15 +201,11 @@ def test_a_release_keeps_its_rate_and_others_flow_meanwhile(
 @pytest.fixture
 def as_operator(database: str, topic_prefix: str) -> Iterator[str]:
     """Provide the database's URL for a role with the printed rights of people and no others."""
-    grants = packhorse(
-        "migrate", "sql", "--grants", f"operator={topic_prefix}", PACKHORSE_DATABASE_URL=database
-    ).out
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {topic_prefix} LOGIN")
         try:
-            for statement in grants.split(";"):
-                if statement.strip().startswith("GRANT"):
-                    connection.execute(statement.encode())
+            for statement in grants("packhorse", [("operator", topic_prefix)]):
+                connection.execute(statement.encode())
             yield f"postgresql://{topic_prefix}@{database.rpartition('@')[2]}"
         finally:
             connection.execute(f"DROP OWNED BY {topic_prefix}; DROP ROLE {topic_prefix}")
@@ -227,7 +225,7 @@ def test_of_two_people_one_orders_and_the_other_is_told(
         def order() -> None:
             with PostgresOrders(as_operator, "packhorse") as orders:
                 try:
-                    orders.release([view], actor="somebody", why=None)
+                    orders.release([view], person=Person(user="somebody"), why=None)
                 except OwnershipLost as lost:
                     said.append(str(lost))
 
@@ -245,7 +243,7 @@ def test_of_two_people_one_orders_and_the_other_is_told(
         with PostgresOrders(as_operator, "packhorse") as orders:
             found = orders.found(Wanted(aggregatetype="orders", first=1))
             assert orders.waiting(view).rows == 1
-            assert orders.republish(found, actor="somebody", why=None) != [view.id]
+            assert orders.republish(found, person=Person(user="somebody"), why=None) != [view.id]
         widen(stack, narrow)
         group.start()
         none_held(database)

@@ -11,6 +11,7 @@ from tests.support.topics import first_arrivals, wait_for
 from tests.support.wait import eventually
 
 from packhorse.core.errors import NotReady
+from packhorse.core.person import Person
 from packhorse.local.settings import Endpoints
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.orders.postgres import PostgresOrders
@@ -143,9 +144,9 @@ def test_no_range_is_sent_again_while_the_shards_change(database: str) -> None:
             found = orders.found(Wanted(aggregatetype="orders", first=1))
             assert table.advance(2, actor="test", why=None)[0] is Step.ORDER
             with pytest.raises(NotReady, match="the number of shards changes"):
-                orders.republish(found, actor="test", why=None)
+                orders.republish(found, person=Person(user="test"), why=None)
             assert table.abort(actor="test", why=None)
-            assert len(orders.republish(found, actor="test", why=None)) == 1
+            assert len(orders.republish(found, person=Person(user="test"), why=None)) == 1
         with pytest.raises(NotReady, match="or release it"):
             table.advance(2, actor="test", why=None)
     finally:

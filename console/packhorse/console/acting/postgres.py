@@ -23,6 +23,7 @@ from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
 from packhorse.core.redaction import secrets_of, without_secrets
 from packhorse.core.rights import Right, Standing, standing_of
 from packhorse.processor.storing.steps import Answer, Steps
+from packhorse.producer.standing import STANDING
 
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
@@ -205,7 +206,7 @@ class Database:
             yield cursor
 
     def _standing(self, cursor: psycopg.Cursor[Any], person: Person, *, hold: bool) -> Standing:
-        query = SQL(sql.STANDING).format(schema=Identifier(self.schema))
+        query = SQL(STANDING).format(schema=Identifier(self.schema))
         row = cursor.execute(query, {"token": person.token_hash, "hold": hold}).fetchone()
         assert row is not None
         found = (row["name"], row["role"], row["personal"], row["edit"], row["expired"])

@@ -1,10 +1,5 @@
 """The statements around every act. `{schema}` is the database schema of Packhorse's tables."""
 
-STANDING = """
-SELECT name, role, personal, edit, expired FROM {schema}.operator_standing(%(token)s, %(hold)s)
-"""
-"""What the person may do; with hold the rows of the right stay locked until the transaction ends."""
-
 TURN = """
 SELECT pg_advisory_xact_lock(1346454353, hashtext(%(turn)s))
 """

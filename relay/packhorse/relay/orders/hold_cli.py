@@ -108,7 +108,6 @@ def release(
       packhorse relay hold release 12 13 14 --rate 500 --yes
     """
     from packhorse.core.acts import checked_why
-    from packhorse.core.users import system_user
     from packhorse.relay.orders.model import unreleasable
 
     options.checked(as_json=as_json, yes=yes)
@@ -122,8 +121,8 @@ def release(
             for view in views:
                 options.tell([*view.lines(), ("waiting", str(orders.waiting(view)))])
         options.confirmed("Release?", yes=yes)
-        who = orders.actor(system_user(), actor)
-        ordered = orders.release(views, actor=who.text, why=reason, rate=rate)
+        person = options.person_of(actor)
+        ordered = orders.release(views, person=person, why=reason, rate=rate)
         raise typer.Exit(_followed(orders, views, ordered, wait=wait, as_json=as_json))
 
 
@@ -149,7 +148,6 @@ def discard(
       packhorse relay hold discard 12 --row 019b76da-a800-7000-8000-000000000000 --why "a test that went live"
     """
     from packhorse.core.acts import checked_why
-    from packhorse.core.users import system_user
     from packhorse.relay.orders.model import at, unreleasable
 
     options.checked(as_json=as_json, yes=yes)
@@ -171,8 +169,8 @@ def discard(
                 ]
             )  # fmt: skip
         options.confirmed("Give up this row?", yes=yes)
-        who = orders.actor(system_user(), actor)
-        ordered = orders.discard(view, found.id, actor=who.text, why=reason)
+        person = options.person_of(actor)
+        ordered = orders.discard(view, found.id, person=person, why=reason)
         raise typer.Exit(_followed(orders, [view], [ordered], wait=wait, as_json=as_json))
 
 

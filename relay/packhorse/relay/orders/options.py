@@ -10,6 +10,7 @@ from packhorse.core.errors import UsageError
 from packhorse.core.text import inert
 
 if TYPE_CHECKING:
+    from packhorse.core.person import Person
     from packhorse.relay.orders.model import HoldView
     from packhorse.relay.orders.postgres import PostgresOrders
 
@@ -40,6 +41,15 @@ def orders_of(url: str | None, schema: str | None, *, counting: bool = False) ->
     database, name = settings.database_url.get_secret_value(), settings.database_schema
     with PostgresOrders(database, name, reach=COUNTING if counting else None) as orders:
         yield orders
+
+
+def person_of(claimed: str | None) -> "Person":
+    """Return who orders: the holder of PACKHORSE_CONSOLE_TOKEN if it is set, else the database's role."""
+    from packhorse.core.person import this_process
+    from packhorse.relay.settings import OrderSettings
+
+    token = OrderSettings.load({}).console_token
+    return this_process(claimed=claimed, token=None if token is None else token.get_secret_value())
 
 
 def checked(*, as_json: bool, yes: bool) -> None:

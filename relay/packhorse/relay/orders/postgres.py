@@ -8,8 +8,9 @@ from typing import Any
 
 import psycopg
 
-from packhorse.core.acts import Actor
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost
+from packhorse.core.person import Person
+from packhorse.core.rights import Right, standing_of
 from packhorse.relay import sql as relay_sql
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.holds import Kind, Screen
@@ -96,21 +97,17 @@ class PostgresOrders:
         with self._translated():
             return self._discardable(view, row_id)
 
-    def actor(self, user: str, claimed: str | None) -> Actor:
-        """Return who acts: *user* of this machine under the database's role."""
-        with self._ordering() as role:
-            return Actor(user=user, role=role, claimed=claimed)
-
     def release(
-        self, views: Sequence[HoldView], *, actor: str, why: str | None, rate: int | None = None
+        self, views: Sequence[HoldView], *, person: Person, why: str | None, rate: int | None = None
     ) -> list[HoldView]:
         """
         Order the release of *views*, all of them or none; return them as they stand then.
 
         Raises:
+            Forbidden: *person* may not act.
             OwnershipLost: One is no longer as it was shown; names who acted.
         """
-        with self._ordering():
+        with self._ordering(person, "release holds") as actor:
             for shard in sorted({view.shard for view in views}):
                 self._rows(sql.ORDER, shard=shard)
             for view in views:
@@ -126,14 +123,15 @@ class PostgresOrders:
                 )
         return self.named([view.id for view in views])
 
-    def discard(self, view: HoldView, row_id: str, *, actor: str, why: str) -> HoldView:
+    def discard(self, view: HoldView, row_id: str, *, person: Person, why: str) -> HoldView:
         """
         Give up one row and order the release of *view* without it; return the hold as it stands then.
 
         Raises:
+            Forbidden: *person* may not act.
             UsageError, OwnershipLost: The row can't be given up, or the hold is no longer as it was shown.
         """
-        with self._ordering():
+        with self._ordering(person, "give up rows of the outbox") as actor:
             self._rows(sql.ORDER, shard=view.shard)
             self._ask(view, view.hold.rate)
             row = self._discardable(view, row_id)
@@ -151,15 +149,16 @@ class PostgresOrders:
         with self._translated():
             return self._found(wanted)
 
-    def republish(self, found: Found, *, actor: str, why: str | None) -> list[int]:
+    def republish(self, found: Found, *, person: Person, why: str | None) -> list[int]:
         """
         Order that what was *found* is sent again; return the ids of the holds that carry it, one a shard.
 
         Raises:
+            Forbidden: *person* may not act.
             NotReady: Nothing lies in the range, or a relay has a hold of the topic in its hands, by now too.
         """
         wanted = checked(found).wanted
-        with self._ordering():
+        with self._ordering(person, "send rows again") as actor:
             ids = [self._sent_again(wanted, stretch, actor) for stretch in found.stretches]
             detail = json.dumps({**found.as_dict(), "holds": ids, "rate": wanted.rate})
             self._rows(sql.AUDIT, actor=actor, act="republish", row=None, detail=detail, why=why)
@@ -264,10 +263,19 @@ class PostgresOrders:
         return [_view(row) for row in self._rows(sql.HOLDS, all=all, ids=ids, limit=MOST)]
 
     @contextmanager
-    def _ordering(self) -> Iterator[str]:
-        """Run the block in one transaction, durable when it is over; hands out the database's role."""
+    def _ordering(self, person: Person, doing: str) -> Iterator[str]:
+        """
+        Run the block in one transaction, durable when it is over, once the right is checked and locked; hand out who acts.
+
+        Raises:
+            Forbidden: *person* may not do what *doing* says.
+        """
         with self._translated(), self._connection.transaction():
-            yield str(self._rows(sql.LIMITS)[0][2])
+            self._rows(sql.LIMITS)
+            (found,) = self._rows(sql.STANDING, token=person.token_hash, hold=True)
+            standing = standing_of(found, by_token=person.token_hash is not None)
+            standing.check(Right.ACT, doing=doing)
+            yield person.actor(standing)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -54,7 +54,6 @@ def republish(
     import json
 
     from packhorse.core.acts import checked_why
-    from packhorse.core.users import system_user
     from packhorse.relay.orders.republish import Wanted, checked, edge_from
 
     options.checked(as_json=as_json, yes=yes or dry_run)
@@ -77,8 +76,8 @@ def republish(
             raise typer.Exit(1 if found.obstacles() else 0)
         checked(found)
         options.confirmed("Send it again?", yes=yes)
-        who = orders.actor(system_user(), actor)
-        ids = orders.republish(found, actor=who.text, why=reason)
+        person = options.person_of(actor)
+        ids = orders.republish(found, person=person, why=reason)
         code = options.followed(orders, orders.named(ids), wait=wait, as_json=as_json)
         if as_json:
             last_seen = [view.as_dict() for view in orders.named(ids)]

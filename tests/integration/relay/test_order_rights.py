@@ -1,0 +1,91 @@
+"""Orders to the relay need the right to act, looked up in the transaction of the order."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from tests.support.cli import Ran, packhorse
+from tests.support.console_rows import horizon_past_all
+from tests.support.roles import Roles, roles_of
+
+ROW = "019b76da-a800-7000-8000-000000000000"
+HOLD = """
+INSERT INTO packhorse.relay_hold (shard, scope, aggregatetype, aggregateid, message_id, seq, code, reason, heals, horizon)
+SELECT 0, 'key', 'orders', 'k', %s, o.seq, 'too_large', 'larger than the limit', false, '1:1:' FROM packhorse.outbox AS o
+RETURNING id
+"""
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO packhorse.outbox (id, aggregatetype, aggregateid, type, schema_version)"
+            " VALUES (%s, 'orders', 'k', 't', '1')",
+            (ROW,),
+        )
+        horizon_past_all(connection)
+        yield connection
+
+
+@pytest.fixture
+def roles(connection: psycopg.Connection[Any], database: str) -> Iterator[Roles]:
+    with roles_of(connection, database) as roles:
+        yield roles
+
+
+def standing(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+    """Return all that an order changes."""
+    return connection.execute(
+        "SELECT r.orders, (SELECT count(*) FROM packhorse.relay_discard), (SELECT array_agg(h::text ORDER BY h.id) FROM"
+        " packhorse.relay_hold AS h), (SELECT count(*) FROM packhorse.audit WHERE act NOT LIKE 'operators-%') FROM packhorse.relay AS r"
+    ).fetchall()
+
+
+def orders(hold: int) -> dict[str, tuple[object, ...]]:
+    return {
+        "release holds": ("hold", "release", hold),
+        "give up rows of the outbox": ("hold", "discard", hold, "--row", ROW),
+        "send rows again": ("republish", "--aggregatetype", "orders", "--from", 1),
+    }
+
+
+def order(url: str, arguments: tuple[object, ...], **environ: str) -> Ran:
+    return packhorse("relay", *arguments, "--why", "test", "--yes", PACKHORSE_DATABASE_URL=url, **environ)
+
+
+@pytest.mark.case("O-13")
+@pytest.mark.parametrize("by", ["role", "token"])
+def test_without_the_right_to_act_nothing_is_ordered(
+    connection: psycopg.Connection[Any], database: str, roles: Roles, by: str
+) -> None:
+    """Fails when an order to the relay asks for grants of the database alone, or a token is not looked at."""
+    row = connection.execute(HOLD, (ROW,)).fetchone()
+    assert row is not None
+    ann = roles.make("operator")
+    url, environ, name = roles.url(ann), {}, ann
+    if by == "role":
+        connection.execute("UPDATE packhorse.operator SET role = 'viewer'")
+    else:
+        made = packhorse("operators", "token", "eve", "--role", "viewer", PACKHORSE_DATABASE_URL=database)
+        environ, name = {"PACKHORSE_CONSOLE_TOKEN": made.out.strip()}, "eve"
+    before = standing(connection)
+    for doing, arguments in orders(row[0]).items():
+        refused = order(url, arguments, **environ)
+        assert (refused.code, f"{name} may not {doing}" in refused.err) == (8, True), refused.err
+    assert standing(connection) == before
+
+
+@pytest.mark.case("O-14")
+def test_the_holder_of_a_token_orders_under_their_own_name(
+    connection: psycopg.Connection[Any], database: str
+) -> None:
+    """Fails when the audit names the database's role instead of who brought the token."""
+    row = connection.execute(HOLD, (ROW,)).fetchone()
+    assert row is not None
+    made = packhorse("operators", "token", "ann", "--role", "operator", PACKHORSE_DATABASE_URL=database)
+    done = order(database, ("hold", "release", row[0]), PACKHORSE_CONSOLE_TOKEN=made.out.strip())
+    assert done.code == 0, done.err
+    acts = connection.execute("SELECT act, actor, why FROM packhorse.audit WHERE act = 'release'").fetchall()
+    assert acts == [("release", "ann (token)", "test")]
