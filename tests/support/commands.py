@@ -9,6 +9,7 @@ from packhorse.cli.mounts import MOUNTS
 ID = "019b76da-a800-7000-8000-000000000000"
 NEEDED: dict[str, tuple[str, ...]] = {
     "status": (ID,),
+    "explain": (ID,),
     "quarantine show": (ID,),
     "quarantine group": ("01234567",),
     "quarantine note": ("01234567", "known"),

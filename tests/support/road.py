@@ -1,5 +1,6 @@
 """The whole road in one process: a real database, broker and registry, a relay and a processor in threads."""
 
+import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +65,10 @@ class Road:
     def run(self, *arguments: object, **more: Any) -> Ran:
         """Run a command with the road's settings."""
         return packhorse(*arguments, **(self.environ | more))
+
+    def shell(self, line: str, why: str) -> Ran:
+        """Run *line*, a command as it was printed without `packhorse`, for the reason *why*."""
+        return self.run(*shlex.split(line), "--why", why)
 
     def make_topics(self) -> None:
         """Make the topic, and those of the group: what is missing, by the product's own plan."""

@@ -91,6 +91,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Say where one message stands, from outbox to result.",
     ),
     Mount(
+        name="explain",
+        target="packhorse.console.truth.explain_cli:app",
+        panel=Panel.SEE,
+        line="Say in words why a message or a key stands where it does, what comes next, and what you can do.",
+    ),
+    Mount(
         name="quarantine",
         target="packhorse.console.quarantine.cli:app",
         panel=Panel.SEE,

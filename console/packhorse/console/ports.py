@@ -8,6 +8,7 @@ from packhorse.console.acting.person import Person
 from packhorse.console.facts import Facts, QuarantinedMessage
 from packhorse.console.quarantine.pages import LOOK, Filter, Page, Position
 from packhorse.console.quarantine.redrive import Order
+from packhorse.console.truth.keys import KeyFacts
 from packhorse.console.truth.status import Search
 
 
@@ -23,6 +24,9 @@ class FactSource(Protocol):
 
     def facts(self, message_id: UUID, person: Person) -> Facts:
         """Return all that is known about *message_id*; empty facts when nothing is."""
+
+    def key(self, group: str, topic: str, hashed: str, person: Person) -> KeyFacts:
+        """Return how *group* stands with the key of *topic* that *hashed* stands for."""
 
 
 class QuarantineSource(Protocol):

@@ -51,6 +51,10 @@ class SystemClock:
         """Return the wall-clock time, aware, UTC."""
         return datetime.now(UTC)
 
+    def local(self, at: datetime) -> datetime:
+        """Return *at* in the machine's own zone, for the eyes of whoever sits at it."""
+        return at.astimezone()
+
     def monotonic(self) -> float:
         """Return the machine's monotonic seconds."""
         return time.monotonic()

@@ -1,5 +1,6 @@
 """The console beside a relay and a processor that run: at each stage it says what tables and topics say."""
 
+import re
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,8 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.support.road import PARTITIONS, Road
 from tests.support.wait import eventually
 
-from packhorse.core.naming import quarantine_topic
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
+from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.core.partitions import partition_of
 from packhorse.local.settings import Endpoints
 from packhorse.processor import Context, Retry
@@ -122,6 +124,107 @@ def test_a_redrive_is_asked_sent_and_proved(road: Road) -> None:
     assert [(act["act"], act["why"]) for act in status["acts"]] == [("redrive", "try"), ("redrive", "fixed")]
     assert [attempt["attempt"] for attempt in status["groups"][0]["failed_attempts"]] == [1, 2]
     assert one(road, "SELECT count(*) FROM packhorse.audit WHERE message_id = %s", message_id) == 2
+
+
+@pytest.mark.case("X-02")
+@pytest.mark.case("O-10")
+def test_a_key_is_followed_through_pause_retry_parking_quarantine_and_redrive(road: Road) -> None:
+    """
+    Fails when status or explanation say at any stage what tables and topics do not: a pause that is not told, a tier, time or
+    copy of another attempt, a place in the queue, a head that is not the one that stopped, a command that does not help.
+    """
+    broken, handled = [True], list[int]()
+
+    @road.app.handler(road.moved, retry=Retry(attempts=2, delays=("4s",)))
+    def moved(message: Any, ctx: Context) -> None:
+        if broken[0]:
+            raise ValueError(message.email)
+        handled.append(message.number)
+
+    pause = ("processor", "pause", "--group", road.group, "--why", "bad import")
+    assert road.run(*pause).code == 0
+    with road.relay(), road.processor():
+        head = road.emit(1)
+        eventually(
+            lambda: "not delivered yet" in explained(road, head) and "is paused by" in explained(road, head),
+            what="it is published, and the pause is told",
+            timeout=40,
+        )
+        resume = command_in(explained(road, head), "processor resume")
+        assert road.shell(resume, "mended").code == 0
+
+        group = eventually(lambda: group_at(road, head, "retry"), what="its first attempt failed", timeout=30)
+        follower = road.emit(2)
+        retry = eventually(
+            lambda: (now := group_at(road, head, "retry")) and now["retry"]["sent_at"] and now["retry"],
+            what="its copy is confirmed",
+        )
+        assert (retry["attempt"], retry["tier"]) == (2, "4s")
+        assert retry["due_at"] == group["inbox"]["due_at"]
+        tier = retry_topic(road.topic, road.group, "4s")
+        copy = record_at(road, tier, retry["sent_partition"], retry["sent_offset"])
+        assert (header(copy, "id"), header(copy, "attempt")) == (str(head), "2")
+        assert "attempt 2 is due" in explained(road, head)
+
+        parked = eventually(
+            lambda: group_at(road, follower, "parked"), what="the follower is parked", timeout=30
+        )
+        assert (parked["queue"]["position"], parked["parked_key"]["head"]) == (1, str(head))
+        assert f"message {head}" in explained(road, follower)
+
+        eventually(lambda: group_at(road, head, "quarantine"), what="it rests in quarantine", timeout=30)
+        told = explained(road, follower)
+        assert f"the head of its key, message {head}: it rests in quarantine (attempts-exhausted)" in told
+        by_key = road.run("explain", "--group", road.group, "--topic", road.topic, "--key", "k")
+        assert f"its head is message {head} (quarantine, attempts-exhausted)" in by_key.out
+        assert "1 message waits behind it" in by_key.out
+        assert "ann@example.org" not in told + by_key.out
+
+        broken[0] = False
+        assert road.shell(f"{command_in(told, 'quarantine redrive')} --yes --wait 30", "fixed").code == 0
+        eventually(lambda: group_at(road, follower, "done"), what="the follower is done", timeout=30)
+        assert handled == [1, 2]
+        assert "after a redrive" in explained(road, head)
+        eventually(
+            lambda: (
+                "not parked"
+                in road.run("explain", "--group", road.group, "--topic", road.topic, "--key", "k").out
+            ),
+            what="the key is let go",
+        )
+    assert one(road, "SELECT outcome FROM packhorse.inbox WHERE message_id = %s", head) == "done"
+
+
+@pytest.mark.case("X-01")
+def test_an_id_that_never_existed_is_explained_as_unknown(road: Road) -> None:
+    """Fails when the exit code is that of an answer, or the text lets a person wait for it."""
+    never = SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now())
+    found = road.run("explain", never)
+    assert found.code == 6
+    assert "it is not accepted and not pending" in found.out
+    assert road.run("explain", never, "--json").json()["known"] is False
+    elsewhere = road.run("explain", "--group", "nobody", "--topic", road.topic, "--key", "k")
+    assert (elsewhere.code, "has never read it here" in elsewhere.out) == (6, True)
+    assert road.run("explain").code == 2
+    assert road.run("explain", never, "--key", "k").code == 2
+
+
+def explained(road: Road, message_id: UUID) -> str:
+    """Return what `packhorse explain` says to people."""
+    return road.run("explain", message_id).out
+
+
+def group_at(road: Road, message_id: UUID, outcome: str) -> Any:
+    """Return how the group stands once its outcome is *outcome*; None before."""
+    groups = road.status(message_id)["groups"]
+    return groups[0] if groups and groups[0]["inbox"]["outcome"] == outcome else None
+
+
+def command_in(text: str, words: str) -> str:
+    """Return the command of *text* that begins with *words*, without its reason."""
+    found = re.search(rf"^ *packhorse ({re.escape(words)} .*) --why TEXT *$", text, re.MULTILINE)
+    assert found is not None, text
+    return found[1]
 
 
 def test_a_payload_is_shown_with_its_personal_field_masked(road: Road) -> None:

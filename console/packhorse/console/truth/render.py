@@ -2,8 +2,12 @@
 
 from typing import Any
 
-from packhorse.console.output import at
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from packhorse.console.output import at, plain, said, sheet
 from packhorse.console.truth.around import MOST_COUNTED, Fate, Key, Membership, Retry, mine
+from packhorse.console.truth.explanation import Explanation, Part
 from packhorse.console.truth.groups import GroupStatus, is_open
 from packhorse.console.truth.status import Status
 
@@ -117,6 +121,34 @@ def _fate(fate: Fate) -> Pairs:
     if fate.edited_as is not None:
         pairs.append(("edited as", fate.edited_as))
     return pairs
+
+
+def explanation_sheet(explanation: Explanation) -> RenderableType:
+    """Return an explanation for people: what is so, what it waits for, what comes next, what can be done."""
+    parts: list[RenderableType] = []
+    for part in explanation.parts:
+        parts.append(Text(("\n" if parts else "") + plain(part.about), style="bold"))
+        parts.append(sheet(_part(part), indent=2))
+        for action in part.can:
+            parts.append(said(f"  you can  {action.what}" + (":" if action.command else "")))
+            if action.command is not None:
+                # whole, however narrow the terminal is: it is there to be copied
+                parts.append(
+                    Text(f"    {plain(action.command)}", style="bold", no_wrap=True, overflow="ignore")
+                )
+    return Group(*parts)
+
+
+def _part(part: Part) -> Pairs:
+    pairs: Pairs = []
+    for label, texts in (("stands", part.stands), ("waits", part.waits), ("next", part.next)):
+        pairs += [(label if n == 0 else "", text) for n, text in enumerate(texts)]
+    return [*pairs, *([] if part.can else [("you can", part.nothing)])]
+
+
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation for programs."""
+    return {"known": explanation.known, "standing": explanation.standing, "parts": explanation.parts}
 
 
 def message_json(status: Status) -> dict[str, Any]:

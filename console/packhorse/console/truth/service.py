@@ -5,6 +5,10 @@ from uuid import UUID
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Facts
 from packhorse.console.ports import FactSource, Topics
+from packhorse.console.truth.explain_key import explain_key
+from packhorse.console.truth.explaining import explain
+from packhorse.console.truth.explanation import Explanation
+from packhorse.console.truth.moments import Local, Viewer
 from packhorse.console.truth.status import (
     NOT_ASKED,
     NOT_NEEDED,
@@ -47,6 +51,23 @@ class Truth:
         """Return where *message_id* stands; look into its topic only if *search* and no delivery is known."""
         facts = self.facts(message_id)
         return status_of(facts, self._search(facts, search=search))
+
+    def explain(self, message_id: UUID, *, search: bool, local: Local) -> Explanation:
+        """
+        Return in words where *message_id* stands, what it waits for, what comes next and what a person can do.
+
+        Its topic is looked into as by `status`; *local* puts a moment into the viewer's zone.
+        """
+        facts = self.facts(message_id)
+        status = status_of(facts, self._search(facts, search=search))
+        now = facts.around.now
+        assert now is not None, "the facts come with the database's time"
+        return explain(status, Viewer(now=now, local=local), schema=facts.schema)
+
+    def explain_key(self, group: str, topic: str, hashed: str, *, local: Local) -> Explanation:
+        """Return in words how *group* stands with the key of *topic* that *hashed* stands for."""
+        facts = self._source.key(group, topic, hashed, self._person)
+        return explain_key(facts, Viewer(now=facts.now, local=local))
 
     def of_group(self, message_id: UUID, *, group: str, topic: str) -> GroupStatus:
         """Return how *group* stands with the message now."""
