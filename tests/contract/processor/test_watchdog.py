@@ -28,7 +28,7 @@ from packhorse.processor.copies import CopiesMissed, Copy
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import WAKE, key_hash
 from packhorse.processor.storing import postgres
-from packhorse.processor.storing.store import After, Place
+from packhorse.processor.storing.store import PORTION, After, Place, Statement
 from packhorse.processor.watching.renewer import Renewer
 from packhorse.processor.watching.watchdog import Watchdog
 from packhorse.producer import Outbox
@@ -149,21 +149,30 @@ def test_a_copy_that_the_broker_never_takes_keeps_nothing_from_the_others(ground
 def test_copies_that_are_never_taken_don_t_keep_those_behind_them_from_their_turn(
     ground: Ground, *, redriven: bool
 ) -> None:
-    """Fails when each portion begins with the first that is owed, where a hundred can't be sent."""
-    ground.party.record(*(stopped(n, b"%d" % n) for n in range(1, 104)))
+    """Fails when each portion begins with the first that is owed, where as many as a portion can't be sent."""
+    ground.party.record(*(stopped(n, b"%d" % n) for n in range(1, PORTION + 4)))
     ground.later("quarantined_message", "quarantined_at")
     if redriven:
         ground.party.connection.execute("UPDATE packhorse.quarantined_message SET state = 'redriven'")
         ground.party.connection.execute(
             "UPDATE packhorse.inbox SET outcome = 'retry', attempt = 2, due_at = clock_timestamp()"
         )
-    ground.topic.refused = set(range(1, 101))
+    ground.topic.refused = set(range(1, PORTION + 1))
     with pytest.raises(BrokerUnavailable, match="too large"):
         ground.look()
     assert ground.topic.taken() == []
-    assert [n for n, _, _ in ground.look()] == [101, 102, 103]
+    assert [n - PORTION for n, _, _ in ground.look()] == [1, 2, 3]
     ground.topic.refused = set()
-    assert len(ground.look()) == 100
+    assert len(ground.look()) == PORTION
+
+
+def test_what_is_owed_is_sent_portion_after_portion_in_one_look(ground: Ground) -> None:
+    """Fails when each look sends one portion: of a hundred thousand that are redriven a second's wait would lie between each thousand."""
+    count = 2 * PORTION + 3
+    ground.party.record(*(stopped(n, b"%d" % n) for n in range(count)))
+    ground.later("quarantined_message", "quarantined_at")
+    assert ground.watchdog.look() == count
+    assert {n for n, _, _ in ground.topic.taken()} == set(range(count))
 
 
 @pytest.mark.case("T-19")
@@ -345,10 +354,15 @@ def test_a_look_reads_no_more_for_all_that_is_redriven_or_in_quarantine(
     connection.execute(OPEN)
     connection.execute("VACUUM ANALYZE packhorse.quarantined_message")
     connection.execute("VACUUM ANALYZE packhorse.inbox")
-    steps = (store.due_redrives if state == "redriven" else store.late_copies)((TOPIC, "other"), After())
-    asked = next(steps)
+    ways = {"redriven": [store.due_redrives, store.lost_redrives], "quarantined": [store.late_copies]}
+    for way, owed in zip(ways[state], (PORTION, 0), strict=False):
+        asked = next(way((TOPIC, "other"), After()))
+        _assert_little_is_read(connection, asked, rows=0 if is_done else owed)
+
+
+def _assert_little_is_read(connection: Any, asked: Statement, *, rows: int) -> None:
     plan = connection.execute(b"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + asked.text, asked.parameters)
     found: Any = (plan.fetchone() or (None,))[0]
     blocks = found[0]["Plan"]["Shared Hit Blocks"] + found[0]["Plan"]["Shared Read Blocks"]
-    assert found[0]["Plan"]["Actual Rows"] == (0 if is_done else 100)
-    assert blocks < 700, found
+    assert found[0]["Plan"]["Actual Rows"] == rows
+    assert blocks < 1_000 + 15 * rows, found

@@ -13,21 +13,23 @@ from tests.simulation.processor.hub import SimQueue, SimThreading, current
 from tests.simulation.processor.statements import STATEMENTS
 
 from packhorse.processor.running import handling, lane, lanes, lanework, marker, opener
-from packhorse.processor.storing import marks, parking, postgres, rows, running, store, writing
+from packhorse.processor.storing import marks, parking, postgres, rows, running, steps, store, writing
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.steps import Answer, Steps
 from packhorse.processor.watching import renewer, watchdog
 
+PORTION = 2
+"""Copies that the watchdog sends at a time, so that portions are full here too."""
 QUERIES = queries_for("packhorse")
 _NAMES = {getattr(QUERIES, one.name): one.name for one in fields(QUERIES)}
 
 
-def run(connection: Session, steps: Steps[Any]) -> Any:
-    """Execute *steps*, as `postgres.run`."""
+def run(connection: Session, asked: Steps[Any]) -> Any:
+    """Execute what is *asked*, as `postgres.run`."""
     answer: Answer | None = None
     while True:
         try:
-            statement = next(steps) if answer is None else steps.send(answer)
+            statement = next(asked) if answer is None else asked.send(answer)
         except StopIteration as done:
             return done.value
         name = _NAMES.get(statement.text)
@@ -124,6 +126,11 @@ def connect(conninfo: str) -> Session:
 _ASYNCIO = SimpleNamespace(current_task=lambda: None, CancelledError=asyncio.CancelledError)
 
 
+def _small_portions(stack: ExitStack) -> None:
+    for module in (parking, steps, store, watchdog):
+        stack.enter_context(patch.object(module, "PORTION", PORTION))
+
+
 @contextmanager
 def adapted() -> Iterator[None]:
     """Let the product's shells work on simulated connections, in simulated threads."""
@@ -144,6 +151,7 @@ def adapted() -> Iterator[None]:
             stack.enter_context(patch.object(module, "threading", SimThreading))
         for module in (watchdog, renewer):
             stack.enter_context(patch.object(module, "threading", SimThreading))
+        _small_portions(stack)
         stack.enter_context(patch.object(lanes, "Lane", PlainLane))
         stack.enter_context(patch.object(lanes, "AsyncLane", AsyncLane))
         stack.enter_context(patch.object(lanes, "EventLoop", lambda: None))

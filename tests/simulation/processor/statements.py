@@ -370,7 +370,7 @@ def overdue_retries(c: Session, v: Row) -> Done:
             continue
         found.append((row["due_at"], source, one))
     rows: Rows = []
-    for _, source, one in sorted(found)[:100]:
+    for _, source, one in sorted(found)[: v["most"]]:
         again = c.newest("retry", (source, one))
         assert again is not None
         wait = min(3600, 60 * 2 ** min(again["resends"], 10))
@@ -403,7 +403,7 @@ def due_wakes(c: Session, v: Row) -> Done:
             continue
         found.append((row["wake_at"], source, hashed))
     rows: Rows = []
-    for _, source, hashed in sorted(found)[:100]:
+    for _, source, hashed in sorted(found)[: v["most"]]:
         woken = c.newest("key", (source, hashed))
         if woken is None:
             continue
@@ -518,31 +518,50 @@ def confirm_retries(c: Session, v: Row) -> Done:
 
 
 def due_redrives(c: Session, v: Row) -> Done:
-    now, rows = c.hub.now, []
+    return _redrives(c, v, lambda sent: sent is None)
+
+
+def lost_redrives(c: Session, v: Row) -> Done:
+    return _redrives(c, v, lambda sent: sent is not None and sent < c.hub.now - 300)
+
+
+def _redrives(c: Session, v: Row, wanted: Callable[[float | None], bool]) -> Done:
+    rows = []
     for (source, one), row in c.scan("quarantined"):
         inbox = c.see("inbox", (source, one))
         if row["state"] != "redriven" or source not in v["topics"] or inbox is None:
             continue
-        sent = row["redrive_sent_at"]
-        if inbox["outcome"] != "retry" or inbox["due_at"] > now or (sent is not None and sent >= now - 300):
+        if inbox["outcome"] != "retry" or inbox["due_at"] > c.hub.now or not wanted(row["redrive_sent_at"]):
             continue
         if c.see("retry", (source, one)) is not None or c.is_locked("quarantined", (source, one)):
             continue
-        c.newest("quarantined", (source, one))
-        rows.append(_to_copy(one, source, row, inbox["attempt"], "0s", inbox["due_at"]))
-    return rows, len(rows)
+        rows.append((source, one, row, inbox))
+    return _portion(c, v, rows, lambda one, source, row, inbox: (inbox["attempt"], "0s", inbox["due_at"]))
 
 
 def late_copies(c: Session, v: Row) -> Done:
-    rows: Rows = []
+    rows = []
     for (source, one), row in c.scan("quarantined"):
         late = row["copy_offset"] is None and row["quarantined_at"] < c.hub.now - 30
         if row["state"] != "quarantined" or source not in v["topics"] or not late:
             continue
         if not c.is_locked("quarantined", (source, one)):
-            c.newest("quarantined", (source, one))
-            rows.append(_to_copy(one, source, row, row["attempts"])[:12])
-    return rows, len(rows)
+            rows.append((source, one, row, None))
+    found, touched = _portion(c, v, rows, lambda one, source, row, inbox: (row["attempts"],))
+    return [row[:12] for row in found], touched
+
+
+def _portion(c: Session, v: Row, rows: list[Any], more: Callable[..., tuple[Any, ...]]) -> Done:
+    """Lock and return the rows that begin behind the last portion, no more than one portion has."""
+    after = v["after_topic"], v["after_partition"], v["after_offset"], v["after_id"]
+    keyed = [((source, row["partition"], row["offset"], one), row, inbox) for source, one, row, inbox in rows]
+    found: Rows = []
+    for (source, _, _, one), row, inbox in sorted(keyed, key=lambda each: each[0]):
+        if (source, row["partition"], row["offset"], one) <= after or len(found) == v["most"]:
+            continue
+        c.newest("quarantined", (source, one))
+        found.append(_to_copy(one, source, row, *more(one, source, row, inbox)))
+    return found, len(found)
 
 
 def which_server(c: Session, v: Row) -> Done:
@@ -686,6 +705,7 @@ STATEMENTS: dict[str, Callable[[Session, Row], Done]] = {
         lock_releasable,
         look_in_hands,
         look_up,
+        lost_redrives,
         mark_start,
         move_watermarks,
         overdue_retries,

@@ -14,7 +14,16 @@ from packhorse.processor.running.work import (
     Released,
 )
 from packhorse.processor.storing.rows import headers_of, literal
-from packhorse.processor.storing.steps import BEGIN, COMMIT, Quarantined, Statement, Steps, Tables, kept
+from packhorse.processor.storing.steps import (
+    BEGIN,
+    COMMIT,
+    PORTION,
+    Quarantined,
+    Statement,
+    Steps,
+    Tables,
+    kept,
+)
 
 LEASE = 30.0
 """Seconds for which a drainer has a key without renewing."""
@@ -125,18 +134,19 @@ class ParkingSteps(Tables):
 
     def overdue_retries(self, topics: Sequence[str], grace: float = GRACE) -> Steps[list[Quarantined]]:
         """
-        Return messages whose next attempt is overdue, to be sent again; at most 100.
+        Return messages whose next attempt is overdue, to be sent again; a portion.
 
         Who gets one alone has it: its next time is written first, at a wait that doubles from a minute. So a crash before
         it is sent delays it, and two watchdogs don't send it twice.
         """
-        which = {"group": self.group, "topics": list(topics), "grace": grace}
+        which = {"group": self.group, "topics": list(topics), "grace": grace, "most": PORTION}
         answer = yield Statement(self.queries.overdue_retries, which)
         return [kept(row) for row in answer.rows]
 
     def due_wakes(self, topics: Sequence[str]) -> Steps[list[Wake]]:
-        """Return keys that are to be woken, at most 100; each comes again after a minute, if it is still so."""
-        answer = yield Statement(self.queries.due_wakes, {"group": self.group, "topics": list(topics)})
+        """Return keys that are to be woken, a portion; each comes again after a minute, if it is still so."""
+        which = {"group": self.group, "topics": list(topics), "most": PORTION}
+        answer = yield Statement(self.queries.due_wakes, which)
         return [Wake._make(row) for row in answer.rows]
 
     def sweep(self, after: tuple[str, str]) -> Steps[tuple[str, str]]:

@@ -148,33 +148,55 @@ FROM unnest(%(ids)s::uuid[], %(partitions)s::int[], %(offsets)s::bigint[], %(att
 WHERE q.message_id = r.id AND q.group_id = %(group)s AND q.topic = %(source)s
     AND q.state = 'quarantined' AND q.attempts = r.attempts"""
 
-# Where the broker has put copies to tiers; for the attempt that they tell of alone. What was redriven has no other row.
+# Where the broker has put copies to tiers; for the attempt that they tell of alone. What was redriven has no other row. Each is
+# looked for by itself (OFFSET 0): by what the planner has seen before many were redriven, it would go through all of them.
 CONFIRM_RETRIES = """
 WITH redriven AS (
     UPDATE "{schema}".quarantined_message q SET redrive_sent_at = clock_timestamp()
     FROM unnest(%(ids)s::uuid[], %(attempts)s::int[]) AS r (id, attempt)
-    JOIN "{schema}".inbox i ON i.message_id = r.id AND i.group_id = %(group)s AND i.topic = %(source)s
-        AND i.outcome = 'retry' AND i.attempt = r.attempt
-    WHERE q.message_id = r.id AND q.group_id = %(group)s AND q.topic = %(source)s AND q.state = 'redriven'
+    CROSS JOIN LATERAL (SELECT o.ctid AS place FROM "{schema}".quarantined_message o
+        WHERE o.message_id = r.id AND o.group_id = %(group)s AND o.topic = %(source)s OFFSET 0) o
+    CROSS JOIN LATERAL (SELECT i.outcome, i.attempt FROM "{schema}".inbox i
+        WHERE i.message_id = r.id AND i.group_id = %(group)s AND i.topic = %(source)s OFFSET 0) i
+    WHERE q.ctid = o.place AND q.state = 'redriven' AND i.outcome = 'retry' AND i.attempt = r.attempt
 )
 UPDATE "{schema}".retry_message m SET sent_at = clock_timestamp(), sent_partition = r.partition, sent_offset = r."offset"
 FROM unnest(%(ids)s::uuid[], %(partitions)s::int[], %(offsets)s::bigint[], %(attempts)s::int[])
     AS r (id, partition, "offset", attempt)
 WHERE m.message_id = r.id AND m.group_id = %(group)s AND m.topic = %(source)s AND m.attempt = r.attempt"""
 
-# Redriven messages that are due and whose copy was not sent, or so long ago that it may be lost: as long as it was then, and
-# so at doubling waits, since it may as well lie in a tier that a person has paused. Another process's are passed over. What
-# can't be sent stays due, so each portion begins behind the last one. The five minutes are asked for in the words of the
-# index quarantined_message_redriven, with a time that stands still: what was just sent is passed over in the index alone.
+# Redriven messages that are due and whose copy was never sent. Another process's are passed over. What can't be sent stays due, so
+# each portion begins behind the last one. Each one's inbox row is asked for by itself (OFFSET 0): the planner, who has not heard
+# of a redrive of many yet, would go through all that are to be tried again for each of them.
 DUE_REDRIVES = """
+SELECT q.message_id, q.topic, q.topic_id, q.partition, q."offset", q.key, q.payload, q.headers::text, q.reason, q.error,
+    i.attempt, q.first_failed_at, '0s', i.due_at
+FROM "{schema}".quarantined_message q
+CROSS JOIN LATERAL (SELECT i.outcome, i.attempt, i.due_at FROM "{schema}".inbox i
+    WHERE i.message_id = q.message_id AND i.group_id = q.group_id AND i.topic = q.topic OFFSET 0) i
+WHERE q.group_id = %(group)s AND q.state = 'redriven' AND q.redrive_sent_at IS NULL AND q.topic = ANY(%(topics)s)
+    AND i.outcome = 'retry' AND i.due_at <= clock_timestamp()
+    AND NOT EXISTS (SELECT FROM "{schema}".retry_message r
+        WHERE r.message_id = q.message_id AND r.group_id = q.group_id AND r.topic = q.topic OFFSET 0)
+    AND (q.topic, q.partition, q."offset", q.message_id)
+        > (%(after_topic)s::text, %(after_partition)s::int, %(after_offset)s::bigint, %(after_id)s::uuid)
+ORDER BY q.topic, q.partition, q."offset", q.message_id
+LIMIT %(most)s
+FOR UPDATE OF q SKIP LOCKED"""
+
+# Redriven messages that are due and whose copy was sent so long ago that it may be lost: as long as it was then, and so at
+# doubling waits, since it may as well lie in a tier that a person has paused; in portions as above. The five minutes are asked for
+# in the words of the index quarantined_message_redriven, with a time that stands still: what was just sent is passed over in the
+# index alone.
+LOST_REDRIVES = """
 SELECT q.message_id, q.topic, q.topic_id, q.partition, q."offset", q.key, q.payload, q.headers::text, q.reason, q.error,
     i.attempt, q.first_failed_at, '0s', i.due_at
 FROM "{schema}".quarantined_message q
 JOIN "{schema}".inbox i ON i.message_id = q.message_id AND i.group_id = q.group_id AND i.topic = q.topic
 WHERE q.group_id = %(group)s AND q.state = 'redriven' AND q.topic = ANY(%(topics)s)
     AND i.outcome = 'retry' AND i.due_at <= clock_timestamp()
-    AND coalesce(q.redrive_sent_at, '-infinity') < statement_timestamp() - interval '5 minutes'
-    AND (q.redrive_sent_at IS NULL OR q.redrive_sent_at < clock_timestamp() - (q.redrive_sent_at - i.due_at))
+    AND q.redrive_sent_at < statement_timestamp() - interval '5 minutes'
+    AND q.redrive_sent_at < clock_timestamp() - (q.redrive_sent_at - i.due_at)
     AND NOT EXISTS (SELECT FROM "{schema}".retry_message r
         WHERE r.message_id = q.message_id AND r.group_id = q.group_id AND r.topic = q.topic)
     AND (q.topic, q.partition, q."offset", q.message_id)
@@ -182,11 +204,6 @@ WHERE q.group_id = %(group)s AND q.state = 'redriven' AND q.topic = ANY(%(topics
 ORDER BY q.topic, q.partition, q."offset", q.message_id
 LIMIT %(most)s
 FOR UPDATE OF q SKIP LOCKED"""
-
-# That their copies stand in the topic.
-REDRIVES_SENT = """
-UPDATE "{schema}".quarantined_message SET redrive_sent_at = clock_timestamp()
-WHERE message_id = ANY(%(ids)s::uuid[]) AND group_id = %(group)s AND topic = ANY(%(topics)s) AND state = 'redriven'"""
 
 # Quarantined messages whose copy should long be confirmed, in portions as above.
 LATE_COPIES = """
@@ -237,7 +254,7 @@ class Queries:
     confirm_copies: bytes
     confirm_retries: bytes
     due_redrives: bytes
-    redrives_sent: bytes
+    lost_redrives: bytes
     late_copies: bytes
     ready: bytes
     open_outcomes: bytes

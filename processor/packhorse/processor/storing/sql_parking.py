@@ -4,10 +4,11 @@ Statements on parked keys, their followers, and the messages that wait for anoth
 Rows of parked_key are locked last in a transaction and sorted, so that no two transactions wait for each other in a ring.
 """
 
-# Of parked_key k: nothing of its head is open any more. A head without an inbox row is long finished.
-FINISHED = """(k.head_id IS NULL OR NOT EXISTS (
-    SELECT FROM "{schema}".inbox h WHERE h.message_id = k.head_id AND h.group_id = k.group_id AND h.topic = k.topic
-        AND h.outcome IN ('retry', 'parked', 'quarantine', 'uncertain')))"""
+# Of parked_key k: nothing of its head is open any more. A head without an inbox row is long finished. Asked of each row by itself:
+# as a join, the planner would go through an inbox that it thinks small.
+FINISHED = """(k.head_id IS NULL OR coalesce((
+    SELECT h.outcome NOT IN ('retry', 'parked', 'quarantine', 'uncertain') FROM "{schema}".inbox h
+    WHERE h.message_id = k.head_id AND h.group_id = k.group_id AND h.topic = k.topic), true))"""
 
 # Of parked_key k: nobody drains it, or the one who asks does.
 FREE = """(k.lease_until IS NULL OR k.lease_until <= clock_timestamp() OR k.token = %(held)s)"""
@@ -103,24 +104,25 @@ WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = ANY(%(key
 ORDER BY k.key_hash FOR UPDATE"""
 
 # Lets go of locked keys whose head is finished and behind which nothing waits; says how all that were asked for stand. One that
-# a replay holds stays parked, and nobody need look at it until the replay hands over more, or lets go.
+# a replay holds stays parked, and nobody need look at it until the replay hands over more, or lets go. Each key is looked for by
+# itself (OFFSET 0), whatever the planner thinks of the tables. A row that is locked stays where it is.
 RELEASE_KEYS = """
-WITH looked AS (
-    SELECT k.key_hash, k.head_id, k.paused, k.key_hash = ANY(%(locked)s::text[]) AS mine, {finished} AS finished,
+WITH looked AS MATERIALIZED (
+    SELECT k.key_hash, k.head_id, k.paused, l.hash IS NOT NULL AS mine, {finished} AS finished,
         greatest(0, extract(epoch FROM k.lease_until - clock_timestamp()))::float8 AS busy,
         EXISTS (SELECT FROM "{schema}".parked_message m WHERE m.group_id = k.group_id AND m.topic = k.topic
-            AND m.key_hash = k.key_hash AND (k.barrier IS NULL OR m."offset" < k.barrier)) AS waiting,
-        k.replay_id IS NOT NULL AS replayed
-    FROM "{schema}".parked_key k
-    WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = ANY(%(keys)s::text[])
+            AND m.key_hash = k.key_hash AND (k.barrier IS NULL OR m."offset" < k.barrier) OFFSET 0) AS waiting,
+        k.replay_id IS NOT NULL AS replayed, k.place
+    FROM unnest(%(keys)s::text[]) AS r (hash)
+    LEFT JOIN unnest(%(locked)s::text[]) AS l (hash) ON l.hash = r.hash
+    CROSS JOIN LATERAL (SELECT k.*, k.ctid AS place FROM "{schema}".parked_key k
+        WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = r.hash OFFSET 0) k
 ), gone AS (
     DELETE FROM "{schema}".parked_key k USING looked l
-    WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = l.key_hash
-        AND l.mine AND l.finished AND NOT l.waiting AND NOT l.replayed
+    WHERE k.ctid = l.place AND l.mine AND l.finished AND NOT l.waiting AND NOT l.replayed
 ), held AS (
     UPDATE "{schema}".parked_key k SET lease_until = NULL, wake_at = NULL FROM looked l
-    WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = l.key_hash
-        AND l.mine AND l.finished AND NOT l.waiting AND l.replayed
+    WHERE k.ctid = l.place AND l.mine AND l.finished AND NOT l.waiting AND l.replayed
 )
 SELECT key_hash, head_id, paused, mine, finished, busy, waiting FROM looked ORDER BY key_hash"""
 
@@ -195,7 +197,7 @@ FROM (
                 SELECT FROM "{schema}".watermark w WHERE w.group_id = o.group_id
                     AND w.topic = o.topic || '.' || o.group_id || '.retry.' || o.tier AND w.partition = o.sent_partition
                     AND w."offset" <= o.sent_offset))))
-    ORDER BY o.due_at LIMIT 100
+    ORDER BY o.due_at LIMIT %(most)s
     FOR UPDATE SKIP LOCKED
 ) due
 WHERE r.message_id = due.message_id AND r.group_id = %(group)s AND r.topic = due.topic
@@ -215,7 +217,7 @@ FROM (
         AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp()) AND {finished}
         AND NOT EXISTS (SELECT FROM "{schema}".pause p WHERE p.group_id = k.group_id
             AND (p.topic = '' OR (p.topic = k.topic AND p.partition IN (-1, k.partition))))
-    ORDER BY k.wake_at LIMIT 100
+    ORDER BY k.wake_at LIMIT %(most)s
     FOR UPDATE OF k SKIP LOCKED
 ) due
 WHERE k.group_id = %(group)s AND k.topic = due.topic AND k.key_hash = due.key_hash

@@ -69,8 +69,8 @@ class After(NamedTuple):
     id: UUID = UUID(int=0)
 
 
-PORTION = 100
-"""Quarantined messages whose copies are sent at a time."""
+PORTION = 1_000
+"""Copies and wake-ups of one kind that are sent at a time."""
 
 
 def behind(portion: Sequence[Quarantined]) -> After:

@@ -27,6 +27,7 @@ from packhorse.processor.storing.steps import (
 from packhorse.processor.storing.writing import WritingSteps
 
 __all__ = [
+    "PORTION",
     "After",
     "Answer",
     "HeldKey",
@@ -115,15 +116,14 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         }
 
     def due_redrives(self, topics: Sequence[str], after: After = FIRST) -> Steps[list[Quarantined]]:
-        """Return redriven messages *after* one whose copy is to be sent, locked, a portion; others' are passed over."""
+        """Return redriven messages *after* one whose copy was never sent, locked, a portion; others' are passed over."""
         answer = yield Statement(self.queries.due_redrives, self._portion(topics, after))
         return [kept(row) for row in answer.rows]
 
-    def redrives_sent(self, topics: Sequence[str], ids: Sequence[UUID]) -> Steps[None]:
-        """Record that the copies of *ids* stand in the topic."""
-        yield Statement(
-            self.queries.redrives_sent, {"group": self.group, "topics": list(topics), "ids": literal(ids)}
-        )
+    def lost_redrives(self, topics: Sequence[str], after: After = FIRST) -> Steps[list[Quarantined]]:
+        """Return redriven messages *after* one whose copy may be lost, locked, a portion; others' are passed over."""
+        answer = yield Statement(self.queries.lost_redrives, self._portion(topics, after))
+        return [kept(row) for row in answer.rows]
 
     def late_copies(self, topics: Sequence[str], after: After = FIRST) -> Steps[list[Quarantined]]:
         """Return quarantined messages *after* one whose copy is overdue, locked, a portion; others' are passed over."""

@@ -15,23 +15,30 @@ from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import COMMIT, ROLLBACK, produced
 from packhorse.processor.storing import postgres
-from packhorse.processor.storing.store import After, Quarantined, Steps, Wake, behind
+from packhorse.processor.storing.store import PORTION, After, Quarantined, Steps, Wake, behind
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two looks that found no more than a portion of anything."""
+SLICE = 2.0
+"""Seconds after which a look that finds full portions ends; the next one begins at once."""
 COUNT_EVERY = 5.0
 """Least seconds between two counts of what waits behind parked keys."""
+LONG = 0.05
+"""Seconds from which on a look at all that was ever redriven counts as long: with the next it waits fifty times that."""
 NOBODY = UUID(int=0)
 """Stands for the head in the wake-up of a key that has none."""
 
 Topics = tuple[str, ...]
+Act = Callable[[], int]
+"""Sends the next portion of what is owed of one kind, and returns how much that was."""
 
 
 class Watchdog:
     """
     Look every second for what is owed and send it: redriven messages that are due, retries that are overdue, quarantine copies
     that are overdue, wake-ups of keys whose head is finished. What the broker does not take of one keeps nothing from the others:
-    each look goes on behind the portion of the last one.
+    each look goes on behind the portion of the last one. While a portion was full the next one is sent at once, one of each kind in
+    turn.
 
     Of redriven and quarantined messages the rows stay locked while their copies are sent, so that no other process sends
     them too. Of retries and wake-ups the next time is written before, at a doubling wait: no lane waits for a lock
@@ -57,6 +64,8 @@ class Watchdog:
         self._incarnation: str | None = None
         self._swept = ("", "")
         self._after: dict[str, After] = {}
+        self._owes = False
+        self._lost_at = 0.0
 
     def start(self) -> None:
         """
@@ -87,18 +96,36 @@ class Watchdog:
         self._notice(postgres.run(connection, store.incarnation()))
         topics = self._plant.app.topics
         self._count(connection)
-        acts: tuple[Callable[[], int], ...] = (
+        self._swept = postgres.run(connection, store.sweep(self._swept))
+        acts: tuple[Act, ...] = (
             lambda: self._locked(connection, topics, store.due_redrives, "redriven messages sent"),
+            lambda: self._lost(connection, topics),
             lambda: self._locked(connection, topics, store.late_copies, "copies to quarantine sent late"),
             lambda: self._overdue(connection, topics),
             lambda: self._wake(connection, topics),
         )
-        sent, missed = 0, list[BrokerUnavailable]()
-        for act in acts:
-            try:
-                sent += act()
-            except BrokerUnavailable as error:
-                missed.append(error)
+        return self._act(acts)
+
+    def _act(self, acts: Sequence[Act]) -> int:
+        """Do *acts* in turn, and those again that had a full portion, until none has or the slice is over; return how much that was."""
+        clock = self._plant.clock
+        until, sent, missed = clock.monotonic() + SLICE, 0, list[BrokerUnavailable]()
+        self._owes = False
+        while acts:
+            full = list[Act]()
+            for act in acts:
+                try:
+                    found = act()
+                except BrokerUnavailable as error:
+                    missed.append(error)
+                    continue
+                sent += found
+                if found >= PORTION:
+                    full.append(act)
+            acts = full
+            if acts and (self._stop.is_set() or clock.monotonic() >= until):
+                self._owes = True
+                break
         if missed:
             raise missed[0]
         return sent
@@ -137,6 +164,19 @@ class Watchdog:
             raise missed
         return len(due)
 
+    def _lost(self, connection: postgres.GuardedConnection, topics: Topics) -> int:
+        """Send redriven messages again whose copy may be lost; looked for the more seldom the longer that takes."""
+        clock = self._plant.clock
+        began = clock.monotonic()
+        if began < self._lost_at:
+            return 0
+        found = self._locked(
+            connection, topics, self._plant.store.lost_redrives, "redriven messages sent again"
+        )
+        took = clock.monotonic() - began
+        self._lost_at = 0.0 if found or took < LONG else clock.monotonic() + 50 * took
+        return found
+
     def _overdue(self, connection: postgres.GuardedConnection, topics: Topics) -> int:
         due = postgres.run(connection, self._plant.store.overdue_retries(topics))
         missed = self._send(connection, due, "overdue retries sent again")
@@ -162,9 +202,8 @@ class Watchdog:
         return missed
 
     def _wake(self, connection: postgres.GuardedConnection, topics: Topics) -> int:
-        """Wake keys whose head is finished, and look for more of them in the next portion of the parked ones."""
+        """Wake keys whose head is finished."""
         plant, store = self._plant, self._plant.store
-        self._swept = postgres.run(connection, store.sweep(self._swept))
         wakes = postgres.run(connection, store.due_wakes(topics))
         if wakes:
             plant.copies.send([fitting(self._wake_up(wake), wake.topic, plant.partitions) for wake in wakes])
@@ -176,8 +215,14 @@ class Watchdog:
         return wake_up(head, group=group, source=wake.topic, partition=wake.partition, key=wake.key)
 
     def _watch(self) -> None:
-        forever(self.look, self._stop, self._plant, every=EVERY, name="watchdog")
+        forever(self._look_on, self._stop, self._plant, every=EVERY, name="watchdog")
         self._close()
+
+    def _look_on(self) -> None:
+        """Look, and again at once as long as portions are full."""
+        self.look()
+        while self._owes and not self._stop.is_set():
+            self.look()
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
@@ -194,6 +239,8 @@ class Watchdog:
     def _held(self) -> postgres.GuardedConnection:
         if self._connection is None or self._connection.closed:
             self._connection = postgres.connect(self._plant.conninfo)
+            # Each of its statements is for many rows, and of tables that a redrive of many has just changed: planned anew each time.
+            self._connection.prepare_threshold = None
             if self._incarnation is not None:
                 self._plant.reconnected()
         return self._connection

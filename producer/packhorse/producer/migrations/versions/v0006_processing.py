@@ -137,8 +137,10 @@ COMMENT ON COLUMN "{schema}".retry_message.spent IS 'Seconds charged to the budg
 CREATE INDEX retry_message_due ON "{schema}".retry_message (group_id, due_at);
 ALTER TABLE "{schema}".quarantined_message ADD COLUMN key_hash text, ADD COLUMN history jsonb;
 COMMENT ON COLUMN "{schema}".quarantined_message.key_hash IS 'Of the key that it keeps parked; null: order does not bind it';
+CREATE INDEX quarantined_message_unsent ON "{schema}".quarantined_message (group_id, topic, partition, "offset", message_id)
+    WHERE state = 'redriven' AND redrive_sent_at IS NULL;
 CREATE INDEX quarantined_message_redriven ON "{schema}".quarantined_message
-    (group_id, topic, partition, "offset", message_id, coalesce(redrive_sent_at, '-infinity')) WHERE state = 'redriven';
+    (group_id, topic, partition, "offset", message_id, redrive_sent_at) WHERE state = 'redriven';
 CREATE INDEX quarantined_message_uncopied ON "{schema}".quarantined_message (group_id, topic, partition, "offset", message_id)
     WHERE state = 'quarantined' AND copy_offset IS NULL;
 """
