@@ -18,6 +18,7 @@ from packhorse.processor.declaring import (
     checked_class,
     checked_count,
     checked_errors,
+    checked_name,
     checked_timeout,
     name_of,
 )
@@ -62,6 +63,7 @@ class Handler:
         isolation: "group": several share a transaction; "message": each has one of its own.
         timeout: Seconds that one run may take; None: no limit.
         kind: "one": it takes one message; "batch": it takes a Batch of them.
+        replay: The name by which a replay asks for it; None: it is for live traffic.
     """
 
     message: type[TypedMessage]
@@ -77,6 +79,7 @@ class Handler:
     isolation: Isolation = "group"
     timeout: float | None = None
     kind: Kind = "one"
+    replay: str | None = None
 
     @property
     def type(self) -> MessageType:
@@ -130,6 +133,7 @@ class Processor:
             after_quarantine, _AFTER_QUARANTINE, what=f"{what}after_quarantine"
         )
         self._handlers: dict[tuple[str, bool], Handler] = {}
+        self._replays: dict[tuple[str, bool, str], Handler] = {}
 
     def __repr__(self) -> str:
         return f"Processor({self.group!r}, {len(self._handlers)} handlers)"
@@ -177,12 +181,28 @@ class Processor:
 
     @property
     def handlers(self) -> Mapping[tuple[str, bool], Handler]:
-        """Return the handlers by type name and whether they take tombstones."""
+        """Return the handlers of live traffic, by type name and whether they take tombstones."""
         return MappingProxyType(self._handlers)
 
-    def handler_of(self, type_name: str | None, *, tombstone: bool) -> Handler | None:
-        """Return the handler for a type name as the header has it, if there is one."""
-        return None if type_name is None else self._handlers.get((type_name, tombstone))
+    @property
+    def all_handlers(self) -> tuple[Handler, ...]:
+        """Return all handlers, those for replays too."""
+        return (*self._handlers.values(), *self._replays.values())
+
+    @property
+    def replay_handlers(self) -> tuple[str, ...]:
+        """Return the names by which replays may ask for handlers, sorted."""
+        return tuple(sorted({name for _, _, name in self._replays}))
+
+    def handler_of(
+        self, type_name: str | None, *, tombstone: bool, replay: str | None = None
+    ) -> Handler | None:
+        """Return the handler for a type name as the header has it, if there is one; *replay*: the one of that name."""
+        if type_name is None:
+            return None
+        if replay is not None:
+            return self._replays.get((type_name, tombstone, replay))
+        return self._handlers.get((type_name, tombstone))
 
     def knows(self, type_name: str | None) -> bool:
         """Return whether the type has a handler of either kind."""
@@ -193,7 +213,7 @@ class Processor:
     @property
     def topics(self) -> tuple[str, ...]:
         """Return the source topics, sorted."""
-        return tuple(sorted({handler.type.topic for handler in self._handlers.values()}))
+        return tuple(sorted({handler.type.topic for handler in self.all_handlers}))
 
     def tiers(self, source: str) -> tuple[str, ...]:
         """Return the tiers of the ladders of this source's handlers, by delay; "0s" is always the first."""
@@ -222,7 +242,7 @@ class Processor:
         Raises:
             UsageError: There is none.
         """
-        if not self._handlers:
+        if not self.all_handlers:
             raise UsageError(
                 f"processor {self.group!r} has no handler; add one with @app.handler(MessageClass)"
             )
@@ -242,12 +262,24 @@ class Processor:
 
     def _add(self, handler: Handler) -> None:
         name, tombstones = handler.type.type, handler.tombstones
+        if handler.replay is not None:
+            self._add_replay(handler, handler.replay)
+            return
         if (first := self._handlers.get((name, tombstones))) is not None:
             raise UsageError(
                 f"{name} has the handler {first.name} in group {self.group!r} already; {handler.name} can't be a "
                 "second one: call both from one function, or use another group"
             )
         self._handlers[name, tombstones] = handler
+
+    def _add_replay(self, handler: Handler, named: str) -> None:
+        place = handler.type.type, handler.tombstones, named
+        if (first := self._replays.get(place)) is not None:
+            raise UsageError(
+                f"{handler.type.type} has the handler {first.name} for replays named {named!r} in group {self.group!r} already; "
+                f"give {handler.name} another name"
+            )
+        self._replays[place] = handler
 
 
 _GIVEN: Final[dict[tuple[Kind, bool], type]] = {
@@ -303,4 +335,5 @@ def _handler(
         isolation=isolation,
         timeout=checked_timeout(options.get("timeout"), what=what),
         kind=kind,
+        replay=checked_name(options.get("replay"), what=f"{what}: replay"),
     )

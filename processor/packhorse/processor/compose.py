@@ -225,7 +225,7 @@ class Composed:
     def _check_schemas(self, app: Processor) -> None:
         """Check that each message class reads what its subject holds; a registry that is away is no reason not to start."""
         try:
-            for message in {handler.message for handler in app.handlers.values()}:
+            for message in {handler.message for handler in app.all_handlers}:
                 check_fit(message, self.registry)
         except RegistryUnavailable as error:
             log.warning("schemas are not checked: the registry is away", cause=str(error))

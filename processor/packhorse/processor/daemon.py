@@ -63,7 +63,7 @@ def _run_side_by_side(all_composed: list[Composed], stop: threading.Event) -> No
 
     def work(composed: Composed) -> None:
         app = composed.plant.app
-        log.info("starting", group=app.group, topics=", ".join(app.topics), handlers=len(app.handlers))
+        log.info("starting", group=app.group, topics=", ".join(app.topics), handlers=len(app.all_handlers))
         try:
             composed.run(stop)
             log.info("stopped", group=app.group)

@@ -1,6 +1,7 @@
 """Checks of a handler where it is declared: each names the handler, the value, and what is allowed."""
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -9,6 +10,7 @@ from packhorse.core.message import MessageType, TypedMessage
 from packhorse.processor.durations import Duration, seconds_of
 
 C = TypeVar("C", bound=str)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def name_of(function: Any) -> str:
@@ -56,6 +58,21 @@ def checked_count(value: object, *, what: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise UsageError(f"{what}={value!r} is not allowed: a whole number from 1, or None")
+
+
+def checked_name(value: object, *, what: str) -> str | None:
+    """
+    Return *value*, a name, or None.
+
+    >>> checked_name("rebuild-2", what="replay")
+    'rebuild-2'
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if value is None or (isinstance(value, str) and _NAME.fullmatch(value)):
+        return value
+    raise UsageError(f"{what}={value!r} is not allowed: 1 to 80 letters, digits, and . _ - between them")
 
 
 def checked_timeout(value: Duration | None, *, what: str) -> float | None:

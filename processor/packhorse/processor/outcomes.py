@@ -53,6 +53,8 @@ class Reason(StrEnum):
     UNDECODABLE = "undecodable"
     UNKNOWN_SCHEMA = "unknown-schema"
     UNKNOWN_TYPE = "unknown-type"
+    UNKNOWN_HANDLER = "unknown-handler"
+    """A replay brings it to a handler by name, and there is none of that name for its type."""
     NO_TOMBSTONE_HANDLER = "no-tombstone-handler"
     EXPIRED = "expired"
     """Its `expires-at` has passed: the outcome is skipped."""

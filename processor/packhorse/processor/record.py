@@ -244,6 +244,12 @@ def original_headers(delivery: Delivery) -> HeaderList:
     return headers
 
 
+def replay_handler_of(delivery: Delivery) -> str | None:
+    """Return the name of the handler that a replay brings *delivery* to; None when none brings it to a handler by name."""
+    named = delivery.headers.get(REPLAY_HANDLER)
+    return None if named is None or REPLAY_OF not in delivery.headers else text_of(named) or ""
+
+
 def _origin_of(headers: dict[str, bytes | None], stream: Stream) -> Origin | None:
     topic_id = id_of(headers.get("source-topic-id"))
     partition, offset = _number(headers.get("source-partition")), _number(headers.get("source-offset"))

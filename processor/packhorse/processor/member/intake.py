@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 from packhorse.processor.app import Handler, Processor
 from packhorse.processor.member.queue import PLAIN, Kind, Waiting, bytes_of
-from packhorse.processor.record import Record, Stream, copy_delivery, first_delivery, key_hash, text_of
+from packhorse.processor.record import (
+    REPLAY_HANDLER,
+    Record,
+    Stream,
+    copy_delivery,
+    first_delivery,
+    key_hash,
+    text_of,
+)
 
 MOST_HASHES, LONGEST = 50_000, 200
 """Hashes of keys that are remembered, and the longest key or type of which anything is: a look takes a tenth of a hash."""
@@ -32,7 +40,7 @@ class Intake:
 
     def __init__(self, app: Processor) -> None:
         self._app = app
-        self._bounds: dict[tuple[bytes | None, bool], _Bound] = {}
+        self._bounds: dict[tuple[bytes | None, bool, bytes | None], _Bound] = {}
         self._hashes: dict[bytes, str] = {}
 
     def __call__(self, records: Iterable[Record], stream: Stream) -> list[Waiting]:
@@ -41,7 +49,7 @@ class Intake:
         make = copy_delivery if carries else first_delivery
         for record in records:
             headers, key, value = dict(record.headers), record.key, record.value
-            kind = headers.get("type"), value is None
+            kind = headers.get("type"), value is None, headers.get(REPLAY_HANDLER) if carries else None
             bound = bounds.get(kind)
             if bound is None:
                 bound = self._bind(text_of(kind[0]), kind)
@@ -55,12 +63,13 @@ class Intake:
             found.append(_waiting((delivery, hashed, bound.kind, bound.gate, bytes_of(record))))
         return found
 
-    def _bind(self, type_name: str | None, kind: tuple[bytes | None, bool]) -> _Bound:
-        handler = self._app.handler_of(type_name, tombstone=kind[1])
+    def _bind(self, type_name: str | None, kind: tuple[bytes | None, bool, bytes | None]) -> _Bound:
+        named = None if kind[2] is None else text_of(kind[2]) or ""
+        handler = self._app.handler_of(type_name, tombstone=kind[1], replay=named)
         ordering = self._app.ordering if handler is None else handler.ordering
         gate = None if handler is None else handler.name
         made = _Bound(type_name, PLAIN if handler is None else _kind_of(handler), gate, ordering == "key")
-        if len(self._bounds) < MOST_TYPES and len(kind[0] or b"") <= LONGEST:
+        if len(self._bounds) < MOST_TYPES and len(kind[0] or b"") + len(kind[2] or b"") <= LONGEST:
             self._bounds[kind] = made
         return made
 

@@ -13,7 +13,7 @@ from typing import Any
 from packhorse.core.errors import MessageFault, RegistryUnavailable
 from packhorse.processor.app import Handler, Processor
 from packhorse.processor.outcomes import Outcome, Reason
-from packhorse.processor.record import Delivery
+from packhorse.processor.record import Delivery, replay_handler_of
 from packhorse.processor.running.endings import Contention, Probed
 from packhorse.processor.running.judging import (
     after_run,
@@ -21,6 +21,7 @@ from packhorse.processor.running.judging import (
     done,
     faulty,
     without_handler,
+    without_named,
     without_running,
 )
 from packhorse.processor.running.requests import (
@@ -119,7 +120,9 @@ class Followers:
         """
         known, members = Known(None, False, now, {}), list[Member]()
         for delivery, row in followers:
-            handler = self.app.handler_of(delivery.type, tombstone=delivery.record.value is None)
+            handler = self.app.handler_of(
+                delivery.type, tombstone=delivery.record.value is None, replay=replay_handler_of(delivery)
+            )
             free = delivery.record.key is None or (handler is not None and handler.ordering == "none")
             member = Member(delivery=delivery, key=None if free else key, row=row, handler=handler)
             member.result = self._without_running(member, known, charge=first and not members)
@@ -138,6 +141,8 @@ class Followers:
         return members
 
     def _without_running(self, member: Member, known: Known, *, charge: bool) -> Result | None:
+        if member.handler is None and (named := replay_handler_of(member.delivery)) is not None:
+            return without_named(member, named)
         if member.handler is None:
             type_known = self.app.knows(member.delivery.type)
             return without_handler(member, type_known=type_known, skip=self.skip_unknown)

@@ -28,11 +28,18 @@ from packhorse.processor.app import Handler, Processor
 from packhorse.processor.breaking.brake import Seen
 from packhorse.processor.outcomes import Reason
 from packhorse.processor.partition.events import ChunkEnded, Ended
-from packhorse.processor.record import Delivery
+from packhorse.processor.record import Delivery, replay_handler_of
 from packhorse.processor.running.attempting import attempt
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.finishing import finish
-from packhorse.processor.running.judging import after_run, crashed, faulty, without_handler, without_running
+from packhorse.processor.running.judging import (
+    after_run,
+    crashed,
+    faulty,
+    without_handler,
+    without_named,
+    without_running,
+)
 from packhorse.processor.running.requests import (
     DecodeAll,
     LookUp,
@@ -243,14 +250,19 @@ def _blame(members: list[Member]) -> None:
 
 def _prepare(found: Sorted, known: Known, chunk: Chunk) -> Generator[Request, Any, None]:
     """Decide what needs no handler and decode the rest, before a transaction is open."""
-    handlers, charged = chunk.app.handlers, chunk.work.charged
+    handlers, charged, carries = chunk.app.handlers, chunk.work.charged, chunk.work.stream.carries
     decodable: list[Member] = []
     for member in found.members:
         if member.result is not None:
             continue
         delivery = member.delivery
         payload = delivery.record.value
-        handler = handlers.get((delivery.type or "", payload is None))
+        named = replay_handler_of(delivery) if carries else None
+        handler = (
+            handlers.get((delivery.type or "", payload is None))
+            if named is None
+            else chunk.app.handler_of(delivery.type, tombstone=payload is None, replay=named)
+        )
         member.handler = handler
         if handler is not None and handler.ordering == "none":
             member.key = None
@@ -258,7 +270,9 @@ def _prepare(found: Sorted, known: Known, chunk: Chunk) -> Generator[Request, An
             member.result = without_running(member, known, charged)
         if member.result is not None:
             continue
-        if handler is None:
+        if handler is None and named is not None:
+            member.result = without_named(member, named)
+        elif handler is None:
             type_known = chunk.app.knows(delivery.type)
             member.result = without_handler(member, type_known=type_known, skip=chunk.skip_unknown)
         elif payload is not None:

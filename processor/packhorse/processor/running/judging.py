@@ -44,6 +44,12 @@ def without_handler(member: Member, *, type_known: bool, skip: bool) -> Result:
     return _stopped(member, reason.value, f"no handler for {told}", attempt=_not_run(member))
 
 
+def without_named(member: Member, named: str) -> Result:
+    """Return the result of a member that a replay brings to a handler that is not there: it is never skipped."""
+    text = f"no handler for replays named {named} for {member.delivery.type or '(no usable header type)'}"
+    return _stopped(member, Reason.UNKNOWN_HANDLER.value, text, attempt=_not_run(member))
+
+
 def faulty(member: Member, fault: MessageFault) -> Result:
     """Return the result of a member that can't be decoded."""
     return _stopped(member, fault.reason, str(fault), attempt=_not_run(member))

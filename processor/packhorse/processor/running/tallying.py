@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from packhorse.processor.app import Handler, Processor
 from packhorse.processor.breaking.brake import Seen, seen
 from packhorse.processor.outcomes import Outcome
+from packhorse.processor.record import replay_handler_of
 from packhorse.processor.running.work import Member, Result
 
 MOST_FAILED = 30
@@ -57,7 +58,9 @@ def tallies_of_followers(results: Sequence[Result], app: Processor) -> dict[str,
     found: dict[str, list[bool]] = {}
     for result in results:
         delivery, row = result.delivery, result.row
-        handler = app.handler_of(delivery.type, tombstone=delivery.record.value is None)
+        handler = app.handler_of(
+            delivery.type, tombstone=delivery.record.value is None, replay=replay_handler_of(delivery)
+        )
         if handler is not None and row is not None and row.attempt <= 1:
             found.setdefault(handler.name, []).append(has_failed(result))
     return {name: seen(failures) for name, failures in found.items()}

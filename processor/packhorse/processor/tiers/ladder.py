@@ -88,7 +88,7 @@ def tiers_of(app: "Processor", source: str) -> tuple[str, ...]:
     """Return the tiers that the handlers of *source* need, by delay; "0s" is always there."""
     delays = {
         delay
-        for handler in app.handlers.values()
+        for handler in app.all_handlers
         if handler.type.topic == source
         for delay in handler.retry.delay_seconds
     }

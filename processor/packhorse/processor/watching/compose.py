@@ -34,6 +34,7 @@ class Watching:
     ) -> None:
         plant.board.reads({topic: read.source for topic, read in plant.sources.items()})
         self.observer = Observer(plant, lanes=lanes, after=settings.stall_after)
+        plant.board.say("replay_handlers", list(plant.app.replay_handlers))
         self.roster = Roster(plant, pause=pause, stalls=lambda: self.observer.stalls)
         self._prober = Prober(plant, Probe(broker, consumer, SYSTEM_CLOCK), after=settings.stall_after)
         self.health: HealthServer | None = None
