@@ -76,8 +76,8 @@ def fill(url: str, connection: psycopg.Connection[tuple[object, ...]], rows: int
         connection.execute(FILL.encode(), {"first": first, "last": min(first + 100_000, rows) - 1})
         while connection.execute(f"SELECT {SCHEMA}.fold_quarantine(50000)".encode()).fetchone() != (0,):
             pass
-    connection.execute(f"VACUUM ANALYZE {SCHEMA}.quarantined_message".encode())
-    connection.execute(f"ANALYZE {SCHEMA}.quarantine_tally, {SCHEMA}.quarantine_tenant_tally".encode())
+    tallies = f"{SCHEMA}.quarantine_tally, {SCHEMA}.quarantine_tenant_tally, {SCHEMA}.quarantine_change"
+    connection.execute(f"VACUUM ANALYZE {SCHEMA}.quarantined_message, {tallies}".encode())
     for table in ("quarantined_message", "quarantine_tally", "quarantine_tenant_tally"):
         row = connection.execute(
             f"SELECT count(*), pg_size_pretty(pg_total_relation_size('{SCHEMA}.{table}')) FROM {SCHEMA}.{table}".encode()

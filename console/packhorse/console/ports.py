@@ -6,6 +6,7 @@ from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Facts, QuarantinedMessage
+from packhorse.console.quarantine.around.model import Around, Bytes
 from packhorse.console.quarantine.pages import LOOK, Filter, Page, Position
 from packhorse.console.quarantine.redrive import Order
 from packhorse.console.truth.keys import KeyFacts
@@ -48,10 +49,14 @@ class QuarantineSource(Protocol):
     def knows(self, person: Person, group: str) -> bool:
         """Return whether anything is known of *group* in this database."""
 
-    def bytes_of(
-        self, person: Person, message: QuarantinedMessage
-    ) -> tuple[bytes | None, list[tuple[str, bytes | None]]]:
+    def bytes_of(self, person: Person, message: QuarantinedMessage) -> Bytes:
         """Return payload and headers of *message* as they arrived."""
+
+    def unmask(self, person: Person, message: QuarantinedMessage, *, why: str) -> Bytes:
+        """Return the same, on record in the transaction that reads it. Raises Forbidden without the right to personal fields."""
+
+    def around(self, person: Person, message: QuarantinedMessage) -> Around:
+        """Return what stands around *message*."""
 
     def followers(self, person: Person, message: QuarantinedMessage) -> int:
         """Return how many messages wait behind *message*."""
@@ -88,3 +93,6 @@ class Payloads(Protocol):
 
         Never raises for the bytes' or the registry's sake.
         """
+
+    def whole(self, payload: bytes) -> tuple[object | None, str | None]:
+        """Return the same with personal fields as they are, for who may see them."""

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from packhorse.console.facts import Act, FailedAttempt, QuarantinedMessage
 from packhorse.console.output import at, plain, said, sheet, table
+from packhorse.console.quarantine.around.render import around_json, around_parts
 from packhorse.console.quarantine.redrive import Preview
 from packhorse.console.quarantine.service import Shown
 from packhorse.console.truth.render import group_json, group_pairs, message_json, message_pairs
@@ -122,6 +123,7 @@ def shown_sheet(shown: Shown, *, show_key: bool) -> RenderableType:
         sheet(((plain(name), value) for name, value in shown.headers), indent=2),
         *_attempts(shown.attempts),
         *_acts(shown.acts),
+        *([] if shown.around is None else around_parts(shown.around)),
         Text("\npayload", style="bold"),
     ]
     if shown.payload is None:
@@ -140,6 +142,8 @@ def shown_json(shown: Shown, *, show_key: bool) -> dict[str, Any]:
         "acts": shown.acts,
         "payload": shown.payload,
         "payload_said": shown.payload_said,
+        "unmasked": shown.unmasked,
+        "around": None if shown.around is None else around_json(shown.around),
     }
 
 

@@ -53,6 +53,17 @@ def masked(value: Any, schema: Schema) -> Any:
     return _masked(value, schema, [schema.root])
 
 
+def shown(value: Any) -> Any:
+    """Return *value*, as `Decoder.plain` gives it, made of what JSON knows and with nothing masked: for who may see it."""
+    match value:
+        case Mapping():
+            return {name: shown(item) for name, item in value.items()}
+        case list() | tuple():
+            return [shown(item) for item in value]
+        case _:
+            return printable(value)
+
+
 def _masked(value: Any, schema: Schema, nodes: list[Node]) -> Any:
     flat = [branch for node in nodes for branch in _flat(schema, node)]
     match value:

@@ -99,7 +99,7 @@ def test_a_list_goes_on_where_the_page_before_ended(run: Any, connection: psycop
     assert {message["id"] for page in (first, second) for message in page["messages"]} == ids
     assert second["next"] is None
     assert f"--after {first['next']}" in run("quarantine", "list", "--limit", 2).out
-    assert run("quarantine", "list", "--group", "nobody").out == "nothing in quarantine fits\n"
+    assert run("quarantine", "list", "--group", "nobody").code == 6
     assert run("quarantine", "list", "--limit", 0).code == 2
     assert run("quarantine", "list", "--after", "x").code == 2
 

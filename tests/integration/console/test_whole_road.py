@@ -240,3 +240,7 @@ def test_a_payload_is_shown_with_its_personal_field_masked(road: Road) -> None:
     people = road.run("quarantine", "show", message_id, "--payload")
     assert "***" in people.out
     assert "ann@example.org" not in shown.out + people.out
+    whole = road.run("quarantine", "show", message_id, "--unmask", "--why", "the customer asks", "--json")
+    assert whole.json()["payload"] == {"email": "ann@example.org", "number": 7}
+    acts = one(road, "SELECT array_agg(act) FROM packhorse.audit WHERE message_id = %s", message_id)
+    assert acts == ["unmask"]

@@ -15,6 +15,6 @@ RETURNING at
 LIMITS = """
 SELECT set_config('statement_timeout', %(timeout)s, true), set_config('lock_timeout', %(timeout)s, true),
        set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
-           ELSE 'on' END, true)
+           ELSE 'on' END, true), set_config('jit', 'off', true)
 """
-"""A lock that is not free in time ends the act; an act counts as done only once it is durable."""
+"""A lock that is not free in time ends the act; an act counts as done only once it is durable. Compiling takes seconds, looks don't."""

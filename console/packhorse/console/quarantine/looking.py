@@ -143,6 +143,7 @@ def _tell_page(page: "Page", *, narrow: bool, form: tuple[bool, bool], show_key:
 
 def show(
     message_id: MessageId,
+    *,
     group: Group = None,
     topic: Topic = None,
     payload: Annotated[
@@ -151,6 +152,16 @@ def show(
             "--payload", help="Decode the payload through the registry; personal fields are masked."
         ),
     ] = False,
+    unmask: Annotated[
+        bool,
+        typer.Option(
+            "--unmask", help="Show payload, headers and key with nothing masked, on the record; needs --why."
+        ),
+    ] = False,
+    why: Annotated[
+        str | None, typer.Option("--why", metavar="TEXT", help="Why it must be seen, for the record.")
+    ] = None,
+    actor: options.ClaimedActor = None,
     show_key: options.ShowKey = False,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
@@ -158,18 +169,28 @@ def show(
     registry_url: flags.Registry = None,
 ) -> None:
     """
-    Show one message in quarantine: where it came from, headers, attempts, reason, and who acted.
+    Show one message in quarantine: where it came from, headers, attempts, reason, who acted, what waits behind it.
+
+    Values of the header `actor`, of the long tail and of headers that are not ours are masked, and so are payload fields that
+    their schema marks personal. --unmask shows all of it to who has the right to, once that is on record.
 
     [bold]Example[/]
       packhorse quarantine show 019b76da-a800-7000-8000-000000000000 --payload
+      packhorse quarantine show 019b76da-a800-7000-8000-000000000000 --unmask --why "the customer asks, ticket 17"
     """
     from packhorse.console.compose import service_of
     from packhorse.console.output import tell_json, terminal
     from packhorse.console.render import shown_json, shown_sheet
+    from packhorse.core.errors import UsageError
 
-    with service_of(settings_of(database_url, database_schema, registry_url)) as service:
-        found = service.quarantine.show(message_id, group=group, topic=topic, payload=payload)
+    if unmask != (why is not None):
+        raise UsageError("--unmask and --why TEXT go together: what is shown, and why, is on the record")
+    with service_of(settings_of(database_url, database_schema, registry_url), claimed=actor) as service:
+        if why is not None:
+            found = service.quarantine.unmask(message_id, group=group, topic=topic, why=why)
+        else:
+            found = service.quarantine.show(message_id, group=group, topic=topic, payload=payload)
     if as_json:
-        tell_json(shown_json(found, show_key=show_key))
+        tell_json(shown_json(found, show_key=show_key or unmask))
     else:
-        terminal().print(shown_sheet(found, show_key=show_key))
+        terminal().print(shown_sheet(found, show_key=show_key or unmask))

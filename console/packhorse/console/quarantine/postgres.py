@@ -6,16 +6,27 @@ from datetime import datetime
 from typing import Any
 
 from packhorse.console.acting.person import Person
-from packhorse.console.acting.postgres import Acting, Database
+from packhorse.console.acting.postgres import Acting, Database, Rows
 from packhorse.console.facts import Act, QuarantinedMessage, State
 from packhorse.console.pausing.sql import GROUP
 from packhorse.console.quarantine import sql
+from packhorse.console.quarantine.around import sql as around_sql
+from packhorse.console.quarantine.around.model import (
+    FIRST_FOLLOWERS,
+    Around,
+    Bytes,
+    Caused,
+    InRedrive,
+    caused_said,
+    follow_ups,
+)
+from packhorse.console.quarantine.groups.model import Known
 from packhorse.console.quarantine.groups.postgres import print_of
 from packhorse.console.quarantine.pages import LOOK, Filter, Page, Position, page_of
 from packhorse.console.quarantine.redrive import Order, acted_already
 from packhorse.console.truth.postgres import quarantined_of
 from packhorse.console.truth.sql import QUARANTINED_OF
-from packhorse.core.errors import OwnershipLost
+from packhorse.core.errors import OwnershipLost, UnknownId
 from packhorse.core.rights import Right
 
 
@@ -43,13 +54,41 @@ class QuarantineTables:
         with self._database.reading(person) as rows:
             return bool(rows.all(GROUP, {"group": group})[0]["known"])
 
-    def bytes_of(
-        self, person: Person, message: QuarantinedMessage
-    ) -> tuple[bytes | None, list[tuple[str, bytes | None]]]:
+    def bytes_of(self, person: Person, message: QuarantinedMessage) -> Bytes:
         """Return payload and headers of *message* as they arrived."""
         with self._database.reading(person) as rows:
-            row = rows.all(sql.QUARANTINED_BYTES, _names(message))[0]
-        return row["payload"], [(name, _header_value(value)) for name, value in row["headers"]]
+            return _bytes(rows, message)
+
+    def unmask(self, person: Person, message: QuarantinedMessage, *, why: str) -> Bytes:
+        """
+        Return payload and headers of *message* for somebody who may see personal fields, on record in the same transaction.
+
+        Raises:
+            Forbidden: The person may not; nothing was read.
+        """
+        with self._database.acting(person, Right.PERSONAL, doing="see personal fields") as act:
+            found = _bytes(act, message)
+            act.record("unmask", why=why, group=message.group, topic=message.topic, message_id=message.id)
+        return found
+
+    def around(self, person: Person, message: QuarantinedMessage) -> Around:
+        """Return what stands around *message*, from one snapshot."""
+        names = _names(message)
+        with self._database.reading(person) as rows:
+            behind = rows.all(around_sql.BEHIND, {**names, "first": FIRST_FOLLOWERS})[0]
+            ids = follow_ups(message.id, message.group)
+            caused = rows.all(around_sql.CAUSED, {"ids": ids, "cause": str(message.id)})
+            redrives = rows.all(around_sql.REDRIVES, names)
+            known = rows.all(around_sql.FAILURE, names)[0]
+        return Around(
+            behind=behind["behind"],
+            followers=tuple(behind["followers"] or ()),
+            caused=tuple(Caused(**row) for row in caused),
+            caused_said=caused_said(len(caused)),
+            redrives=tuple(InRedrive(**row) for row in redrives),
+            failure=known.pop("failure"),
+            known=Known(**known),
+        )
 
     def followers(self, person: Person, message: QuarantinedMessage) -> int:
         """Return how many messages wait behind *message*, because it is the head of its parked key."""
@@ -90,6 +129,14 @@ class QuarantineTables:
             at = _record(act, "discard", order, why, {"attempt": order.attempt})
             act.all(sql.WAKE_KEY, _names(order))
         return at
+
+
+def _bytes(rows: Rows, message: QuarantinedMessage) -> Bytes:
+    row = rows.first(sql.QUARANTINED_BYTES, _names(message))
+    if row is None:
+        raise UnknownId(f"message {message.id} is no longer in quarantine; see packhorse status {message.id}")
+    headers = tuple((name, _header_value(value)) for name, value in row["headers"])
+    return Bytes(payload=row["payload"], headers=headers, erased_at=row["purged_at"])
 
 
 def _statements(wanted: Filter) -> tuple[str, str | None]:

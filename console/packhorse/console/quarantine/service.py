@@ -1,7 +1,7 @@
 """The quarantine for operators: pages, one message, and acts on one message, whatever face asks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from packhorse.console.acting.person import Person
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
 from packhorse.console.pausing.known import no_group
 from packhorse.console.ports import Payloads, QuarantineSource
+from packhorse.console.quarantine.around.model import Around, Bytes, HeaderList, hidden
 from packhorse.console.quarantine.pages import (
     LOOK,
     MOST_LOOKED,
@@ -29,18 +30,22 @@ class Shown:
     One quarantined message with its history.
 
     Attributes:
-        headers: As they arrived, in order; a null header is None.
+        headers: As they arrived, in order; a null header is None. What may say who somebody is is masked.
         payload: The decoded payload as JSON-able values with personal fields masked; None unless it was asked for.
         payload_said: Why there is no payload to see.
+        unmasked: Nothing is masked; that it was shown is on record.
+        around: What waits behind it, what it has caused, the redrives that it was part of, its group of failures.
     """
 
     message: QuarantinedMessage
     inbox: InboxRow | None
     attempts: tuple[FailedAttempt, ...]
     acts: tuple[Act, ...]
-    headers: tuple[tuple[str, bytes | None], ...]
+    headers: HeaderList
     payload: object | None
     payload_said: str | None
+    unmasked: bool = False
+    around: Around | None = None
 
 
 class Quarantine:
@@ -103,16 +108,45 @@ class Quarantine:
         """
         facts = self._truth.facts(message_id)
         message = chosen(facts.quarantined, message_id=message_id, group=group, topic=topic)
-        raw, headers = self._tables.bytes_of(self._person, message)
-        decoded, said = self._decoded(raw) if payload else (None, "not shown; --payload decodes it")
+        found = self._tables.bytes_of(self._person, message)
+        decoded, said = (
+            self._decoded(found, whole=False) if payload else (None, "not shown; --payload decodes it")
+        )
+        return replace(
+            self._shown(facts, message), headers=hidden(found.headers), payload=decoded, payload_said=said
+        )
+
+    def unmask(self, message_id: UUID, *, group: str | None, topic: str | None, why: str) -> Shown:
+        """
+        Return one quarantined message with payload and headers as they are; on record before anything of it is decoded.
+
+        Raises:
+            Forbidden: The person may not see personal fields; nothing was read.
+            UsageError: *why* is empty or too long; and what `show` raises.
+        """
+        reason = checked_why(why)
+        facts = self._truth.facts(message_id)
+        message = chosen(facts.quarantined, message_id=message_id, group=group, topic=topic)
+        found = self._tables.unmask(self._person, message, why=reason)
+        decoded, said = self._decoded(found, whole=True)
+        return replace(
+            self._shown(facts, message),
+            headers=found.headers,
+            payload=decoded,
+            payload_said=said,
+            unmasked=True,
+        )
+
+    def _shown(self, facts: Facts, message: QuarantinedMessage) -> Shown:
         return Shown(
             message=message,
             inbox=_inbox_of(facts, message),
             attempts=tuple(row for row in facts.attempts if _same(row, message)),
             acts=tuple(row for row in facts.acts if _same(row, message)),
-            headers=tuple(headers),
-            payload=decoded,
-            payload_said=said,
+            headers=(),
+            payload=None,
+            payload_said=None,
+            around=self._tables.around(self._person, message),
         )
 
     def preview(
@@ -152,12 +186,14 @@ class Quarantine:
         """Give up exactly the message that was previewed; return when it was recorded. Raises what `redrive` does."""
         return self._tables.discard(self._person, order, why=checked_why(why))
 
-    def _decoded(self, raw: bytes | None) -> tuple[object | None, str | None]:
-        if raw is None:
+    def _decoded(self, found: Bytes, *, whole: bool) -> tuple[object | None, str | None]:
+        if found.erased_at is not None:
+            return None, f"erased at {found.erased_at.isoformat(timespec='seconds')}, for a person's sake"
+        if found.payload is None:
             return None, "none: the message is a tombstone"
         if self._payloads is None:
             return None, "not decoded: PACKHORSE_REGISTRY_URL is not set"
-        return self._payloads.masked(raw)
+        return self._payloads.whole(found.payload) if whole else self._payloads.masked(found.payload)
 
 
 def _inbox_of(facts: Facts, message: QuarantinedMessage) -> InboxRow | None:

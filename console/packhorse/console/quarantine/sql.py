@@ -69,7 +69,7 @@ PAGE_OF_ID = _BEGIN + _LOOKED + _OF_ID + _ORDER + _BEHIND + _FITS + _PAGE
 """The same of one id, which a few groups and topics may have."""
 
 QUARANTINED_BYTES = """
-SELECT q.payload, q.headers FROM {schema}.quarantined_message AS q
+SELECT q.payload, q.headers, q.purged_at FROM {schema}.quarantined_message AS q
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
 """
 """The bytes of one quarantined message as they arrived."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from packhorse.core.errors import MessageFault, RegistryUnavailable
 from packhorse.schemas.decode import Decoder, SchemaSource
-from packhorse.schemas.redaction import masked
+from packhorse.schemas.redaction import masked, shown
 
 
 class RegistryPayloads:
@@ -21,6 +21,14 @@ class RegistryPayloads:
         except (MessageFault, RegistryUnavailable) as error:
             return None, f"not decoded: {error}"
         return _finite(masked(plain.value, plain.schema)), None
+
+    def whole(self, payload: bytes) -> tuple[object | None, str | None]:
+        """Return the value with personal fields as they are, or None and why it can't be shown; for who may see them."""
+        try:
+            plain = self._decoder.plain(payload)
+        except (MessageFault, RegistryUnavailable) as error:
+            return None, f"not decoded: {error}"
+        return _finite(shown(plain.value)), None
 
     def fault(self, payload: bytes) -> str | None:
         """Return the reason code for which *payload* can't be decoded; None: it can. Raises RegistryUnavailable."""

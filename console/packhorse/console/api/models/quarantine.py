@@ -9,6 +9,8 @@ from pydantic import Field
 
 from packhorse.console.api.models.base import Answer, Asked, Count, Cursor, Moment, Name, Text, Why, WithKey
 from packhorse.console.facts import Act, FailedAttempt, State
+from packhorse.console.quarantine.around.model import Caused, InRedrive
+from packhorse.console.quarantine.groups.model import Known
 from packhorse.console.quarantine.pages import MAX_LIMIT, MAX_TEXT, Filter
 from packhorse.console.quarantine.redrive import Order
 
@@ -119,12 +121,31 @@ class PageAnswer(Answer):
     looked_to: datetime | None
 
 
+class AroundAnswer(Answer):
+    """
+    What stands around one message.
+
+    Attributes:
+        behind: Messages that wait behind it; `followers` names the first.
+        caused: What its handler wrote under ids derived from its own, as far as `caused_said` says.
+        failure: Print of the group of failures that it belongs to; `known` is what people know of that.
+    """
+
+    behind: int
+    followers: list[UUID]
+    caused: list[Caused]
+    caused_said: str
+    in_redrives: list[InRedrive]
+    failure: str
+    known: Known
+
+
 class ShownAnswer(QuarantinedAnswer):
     """
     One quarantined message with its history.
 
     Attributes:
-        headers: Names and values as they arrived, in order.
+        headers: Names and values in order; a value that may say who somebody is stands as `***`.
         payload: What the payload says, personal fields masked; null unless it was asked for.
         payload_said: Why there is no payload to see.
     """
@@ -134,6 +155,8 @@ class ShownAnswer(QuarantinedAnswer):
     acts: list[Act]
     payload: object | None
     payload_said: str | None
+    unmasked: bool
+    around: AroundAnswer | None
 
 
 class OrderBody(Asked):

@@ -79,9 +79,10 @@ GROUPS_OF_TENANTS = _BY_TENANT + _GROUPED
 """The same where tenants are asked for, which knows no days."""
 
 _NAMED = """
-, named AS (
-    SELECT {schema}.failure_print(e.group_id, e.topic, e.type, e.reason, e.site) AS print, e.*
-    FROM (SELECT DISTINCT a.group_id, a.topic, a.type, a.reason, a.site FROM every_one AS a) AS e
+, kind AS MATERIALIZED (
+    SELECT DISTINCT a.group_id, a.topic, a.type, a.reason, a.site FROM every_one AS a
+), named AS MATERIALIZED (
+    SELECT {schema}.failure_print(k.group_id, k.topic, k.type, k.reason, k.site) AS print, k.* FROM kind AS k
 )
 SELECT n.print, n.group_id, n.topic, n.type, n.reason, n.site FROM named AS n
 WHERE n.print >= %(low)s COLLATE "C" AND n.print <= %(high)s COLLATE "C" ORDER BY n.print LIMIT 3

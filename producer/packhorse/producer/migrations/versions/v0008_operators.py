@@ -156,7 +156,7 @@ CREATE TABLE "{schema}".quarantine_change (
     n bigint NOT NULL,
     first_at timestamptz NOT NULL,
     last_at timestamptz NOT NULL
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 COMMENT ON TABLE "{schema}".quarantine_change IS
     'What is to be added to the tallies: rows of their own, so that no writer waits for another';
 CREATE FUNCTION "{schema}".tally_quarantine() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -214,8 +214,9 @@ BEGIN
     END IF;
     WITH gone AS (
         DELETE FROM "{schema}".quarantine_change AS c
-         WHERE c.id IN (SELECT f.id FROM "{schema}".quarantine_change AS f ORDER BY f.id LIMIT least(greatest(step, 1), 100000)
-                        FOR UPDATE SKIP LOCKED)
+         -- only folds delete, one at a time: what is not seen yet has its turn later, whatever its id
+         WHERE c.id <= (SELECT max(f.id) FROM (SELECT n.id FROM "{schema}".quarantine_change AS n ORDER BY n.id
+                        LIMIT least(greatest(step, 1), 100000)) AS f)
         RETURNING c.*
     ), by_day AS (
         INSERT INTO "{schema}".quarantine_tally AS t (group_id, topic, type, reason, site, day, state, n, first_at, last_at)
