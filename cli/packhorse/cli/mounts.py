@@ -80,7 +80,7 @@ MOUNTS: tuple[Mount, ...] = (
     ),
     Mount(
         name="offsets",
-        target="packhorse.processor.offsets.cli:app",
+        target="packhorse.console.offsets.cli:app",
         panel=Panel.PROCESS,
         line="Show a group's offsets and watermarks, and reset them on the record.",
     ),

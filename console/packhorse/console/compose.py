@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from packhorse.console.acting.person import Person, this_process
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
+from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
 from packhorse.console.quarantine.groups.service import Groups
@@ -18,6 +19,7 @@ from packhorse.console.truth.service import Truth
 
 if TYPE_CHECKING:
     from packhorse.console.acting.postgres import Database
+    from packhorse.console.offsets.kafka import GroupOffsets
     from packhorse.console.pausing.kafka import PausingBroker
     from packhorse.console.replaying.reading import Ranges
     from packhorse.console.truth.kafka import KafkaTopics
@@ -68,6 +70,7 @@ def rooms(
 ) -> Service:
     """Return the service of *person*."""
     from packhorse.console.audit.postgres import AuditTable
+    from packhorse.console.offsets.postgres import OffsetsTables
     from packhorse.console.operators.postgres import OperatorTables
     from packhorse.console.pausing.postgres import PausingTables
     from packhorse.console.quarantine.groups.postgres import GroupTables
@@ -86,6 +89,7 @@ def rooms(
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),
         replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
+        offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
     )
 
 
@@ -107,6 +111,18 @@ def _ranges(settings: ConsoleSettings) -> "Callable[[], Ranges] | None":
         from packhorse.console.replaying.kafka import KafkaRanges
 
         return KafkaRanges(broker)
+
+    return make
+
+
+def _offsets(settings: ConsoleSettings) -> "Callable[[], GroupOffsets] | None":
+    if (broker := settings.kafka()) is None:
+        return None
+
+    def make() -> "GroupOffsets":
+        from packhorse.console.offsets.kafka import GroupOffsets
+
+        return GroupOffsets(broker)
 
     return make
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
+from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
 from packhorse.console.quarantine.groups.service import Groups
@@ -24,3 +25,4 @@ class Service:
     quarantine: Quarantine
     groups: Groups
     replays: Replays
+    offsets: Offsets

@@ -1,4 +1,4 @@
-"""Settings of `packhorse processor`, `topics` and `offsets`."""
+"""Settings of `packhorse processor` and `topics`."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -100,12 +100,6 @@ class TopicsSettings(KafkaSettings, PartSettings):
     section: ClassVar[str] = "topics"
     partitions: Annotated[int, Field(ge=1, le=100_000)] | None = None
     replication: Annotated[int, Field(ge=-1, le=100)] = -1
-
-
-class OffsetsSettings(DatabaseSettings, KafkaSettings, PartSettings):
-    """Say which database and broker `packhorse offsets` works on."""
-
-    section: ClassVar[str] = "offsets"
 
 
 class StatusSettings(DatabaseSettings, KafkaSettings, PartSettings):

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.support.cli import packhorse
 from tests.support.processing import GROUP, Ground, noting
 from tests.support.wait import eventually
+
+from packhorse.console.acting.person import hash_of
 
 MODULE = """
 from tests.support.processing import noting
@@ -92,6 +95,36 @@ def test_offsets_are_shown_and_a_stopped_groups_reset_is_on_the_record(ground: G
         eventually(lambda: ground.committed() == 3, what="all is read again")
     assert ground.results() == [0, 1, 2]
     assert {row[0] for row in ground.rows("SELECT deliveries FROM packhorse.inbox")} == {2}
+
+
+def test_a_reset_to_a_time_says_what_it_skips_and_only_an_admin_may(ground: Ground, figures: str) -> None:
+    """Fails when undone messages are passed over without a word, or an operator's token moves a watermark."""
+    app = noting(ground.namespace)
+    ground.make_topics(app)
+    for n in range(3):
+        ground.send(n)
+    with ground.processing(app):
+        eventually(lambda: ground.watermark() == 3, what="all is done")
+    for n in range(3, 5):
+        ground.send(n)
+    reset = ("offsets", "reset", "--group", GROUP, "--topic", ground.topic, "--why", "test")
+    token = "phk_of-an-operator"
+    with psycopg.connect(ground.database, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO packhorse.operator (kind, name, role, token_hash, made_by) VALUES ('token', 'op', 'operator', %s, 'test')",
+            (hash_of(token),),
+        )
+    operator = {**ground.environ, "PACKHORSE_CONSOLE_TOKEN": token}
+    ran = packhorse(*reset, "--to", "2020-01-01T00:00Z", "--yes", **operator)
+    assert (ran.code, "may not reset offsets" in ran.err) == (8, True), ran.err
+    assert (ground.watermark(), ground.committed()) == (3, 3)
+    forwards = packhorse(*reset, "--to", "2100-01-01T00:00Z", "--yes", "--json", **ground.environ).json()
+    told = {"partition": 0, "watermark": 3, "committed": 3, "to": 5, "skips": 2, "repeats": 0}
+    assert forwards["partitions"] == [told]
+    backwards = packhorse(*reset, "--to", "2020-01-01T00:00Z", "--yes", **ground.environ)
+    assert "→ 0; 5 offsets are delivered again" in backwards.out
+    assert packhorse(*reset, "--to", "tomorrow", "--yes", **ground.environ).code == 2
+    assert packhorse(*reset, "--to", "latest", "--json", **ground.environ).code == 2
 
 
 def test_a_group_that_nobody_knows_is_named(ground: Ground) -> None:

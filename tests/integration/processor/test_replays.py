@@ -354,31 +354,13 @@ def test_a_named_handler_gets_what_a_replay_brings_and_nothing_of_live_traffic(g
         app.handler(ground.message, replay="rebuild")(rebuild)
     with ground.processing(app) as running:
         running.until_assigned()
-
-        def known() -> bool:
-            told = ("--group", GROUP, "--topic", ground.topic, "--partition", 0, "--from-offset", 0)
-            ran = replay(ground, "plan", *told, "--handler", "rebuild", "--json")
-            return ran.code == 0 and bool(plans.append(ran.json()) or True)
-
-        plans: list[dict[str, Any]] = []
-        eventually(known, what="the processor has told its handlers")
-        assert (
-            "they know: rebuild"
-            in replay(
-                ground,
-                "plan",
-                "--group",
-                GROUP,
-                "--topic",
-                ground.topic,
-                "--since",
-                "2020-01-01T00:00Z",
-                "--handler",
-                "other",
-            ).err
-        )
+        eventually(lambda: handlers_of(ground) == ["rebuild"], what="the processor has told its handlers")
+        whole = ("--partition", 0, "--from-offset", 0)
+        plan = planned(ground, *whole, "--handler", "rebuild")
+        told = ("--group", GROUP, "--topic", ground.topic, *whole)
+        assert "they know: rebuild" in replay(ground, "plan", *told, "--handler", "other").err
         ground.send(3, key=b"0")
-        ran = replay(ground, "run", plans[-1]["replay"], "--why", "a new column", "--yes", "--json")
+        ran = replay(ground, "run", plan["replay"], "--why", "a new column", "--yes", "--json")
         eventually(lambda: len(ground.results()) == 7, what="all are done")
     assert ran.code in {0, 7}, (ran.out, ran.err)
     assert sorted(ground.results()) == [0, 1, 2, 3, 1000, 1001, 1002]

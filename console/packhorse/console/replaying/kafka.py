@@ -45,7 +45,7 @@ class KafkaRanges:
     def bounds(self, topic: str, count: int, since: datetime | None, until: datetime | None) -> list[Bounds]:
         """Return where each partition's log begins and ends, and the first offsets at or after the times."""
         ends = [self._broker.log_ends(NOBODY, topic, partition) for partition in range(count)]
-        starts, stops = self._at(topic, count, since), self._at(topic, count, until)
+        starts, stops = self.firsts_at(topic, count, since), self.firsts_at(topic, count, until)
         return [
             Bounds(
                 partition=partition,
@@ -57,7 +57,7 @@ class KafkaRanges:
             for partition, end in enumerate(ends)
         ]
 
-    def _at(self, topic: str, count: int, moment: datetime | None) -> dict[int, int]:
+    def firsts_at(self, topic: str, count: int, moment: datetime | None) -> dict[int, int]:
         """Return by partition the first offset at or after *moment*; none where no record is so young."""
         if moment is None:
             return {}

@@ -1,1 +1,1 @@
-"""Where reading starts, and an audited reset."""
+"""Where reading starts, and what a reset sets; decided purely."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -11,7 +12,12 @@ WORDS = ("committed", "earliest", "latest")
 
 
 class Standing(NamedTuple):
-    """Where one partition of a group stands; None where there is nothing."""
+    """
+    Where one partition of a group stands; None where there is nothing.
+
+    Attributes:
+        at: The first offset at or after the time that is wanted, if one is.
+    """
 
     topic: str
     topic_id: UUID
@@ -20,6 +26,7 @@ class Standing(NamedTuple):
     committed: int | None
     low: int
     high: int
+    at: int | None = None
 
 
 class Move(NamedTuple):
@@ -28,6 +35,21 @@ class Move(NamedTuple):
     standing: Standing
     to: int
 
+    @property
+    def skips(self) -> int:
+        """Return how many offsets that are in the log and were not dealt with count as done from then on."""
+        return max(0, self.to - self._done)
+
+    @property
+    def repeats(self) -> int:
+        """Return how many offsets that are in the log and were dealt with are delivered again."""
+        return max(0, self._done - max(self.to, self.standing.low))
+
+    @property
+    def _done(self) -> int:
+        watermark, low = self.standing.watermark, self.standing.low
+        return low if watermark is None else max(watermark, low)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
@@ -35,7 +57,7 @@ class Reset:
     What a person asked for.
 
     Attributes:
-        to: committed, earliest, latest, or an offset.
+        to: committed, earliest, latest, a time with its zone, or an offset.
         partition: The one partition; None: all of the topic.
     """
 
@@ -43,10 +65,31 @@ class Reset:
     partition: int | None = None
 
     def __post_init__(self) -> None:
-        if self.to not in WORDS and not self.to.isdigit():
-            raise UsageError(f"--to {self.to!r} is not allowed: {', '.join(WORDS)}, or an offset")
-        if self.to.isdigit() and self.partition is None:
-            raise UsageError(f"--to {self.to} is an offset of one partition; name it with --partition")
+        if self.to.isdigit():
+            if self.partition is None:
+                raise UsageError(f"--to {self.to} is an offset of one partition; name it with --partition")
+        elif self.to not in WORDS:
+            _ = self.moment
+
+    @property
+    def moment(self) -> datetime | None:
+        """
+        Return the time that is wanted; None when it is none.
+
+        Raises:
+            UsageError: It is neither a word, an offset nor a time.
+        """
+        if self.to in WORDS or self.to.isdigit():
+            return None
+        try:
+            found = datetime.fromisoformat(self.to)
+        except ValueError:
+            raise UsageError(
+                f"--to {self.to[:40]!r} is not allowed: {', '.join(WORDS)}, an offset, or a time such as 2026-11-30T10:00Z"
+            ) from None
+        if found.tzinfo is None:
+            raise UsageError(f"--to {self.to[:40]} has no zone; write e.g. 2026-11-30T10:00Z")
+        return found
 
 
 def moves(standings: Sequence[Standing], reset: Reset) -> list[Move]:
@@ -77,6 +120,8 @@ def _target(standing: Standing, to: str) -> int:
         return standing.low
     if to == "latest":
         return standing.high
+    if not to.isdigit():
+        return standing.high if standing.at is None else standing.at
     offset = int(to)
     if not standing.low <= offset <= standing.high:
         raise UsageError(

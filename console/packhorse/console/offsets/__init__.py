@@ -1,0 +1,1 @@
+"""Where a group stands in a topic, and a reset on the record."""

@@ -1,0 +1,149 @@
+"""`packhorse offsets`: where a group stands, and a reset on the record."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from packhorse.schemas.flags import Broker, Json, Schema, Url
+
+if TYPE_CHECKING:
+    from packhorse.console.settings import ConsoleSettings
+    from packhorse.processor.offsets.resetting import Move, Standing
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Show a group's offsets and watermarks, and reset them on the record.",
+)
+
+Group = Annotated[str, typer.Option("--group", metavar="NAME", help="The consumer group.")]
+Topic = Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.")]
+COLUMNS = ("partition", "watermark", "committed", "first", "next", "lag")
+
+
+@app.command()
+def show(
+    group: Group,
+    topic: Topic,
+    database_url: Url = None,
+    database_schema: Schema = None,
+    kafka_bootstrap_servers: Broker = None,
+    as_json: Json = False,
+) -> None:
+    """
+    Show, for each partition, the watermark in the database, what the coordinator holds, and what the topic holds.
+
+    [bold]Example[/]
+      packhorse offsets show --group figures --topic airline.aircraft
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import tell_json
+
+    with service_of(_settings(database_url, database_schema, kafka_bootstrap_servers)) as service:
+        rows = [_row(one) for one in service.offsets.show(group, topic)]
+    if as_json:
+        partitions = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+        tell_json({"group": group, "topic": topic, "partitions": partitions})
+        return
+    for cells in (COLUMNS, *rows):
+        typer.echo("  ".join(f"{'-' if cell is None else cell:>10}" for cell in cells))
+
+
+@app.command()
+def reset(
+    group: Group,
+    topic: Topic,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="WHERE",
+            help="committed, earliest, latest, a time, or an offset of one partition.",
+        ),
+    ],
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="N", min=0, help="One partition; else all.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
+    ] = None,
+    as_json: Json = False,
+    database_url: Url = None,
+    database_schema: Schema = None,
+    kafka_bootstrap_servers: Broker = None,
+) -> None:
+    """
+    Set watermark and committed offset of a stopped group, on the record; only an admin may.
+
+    Below the new watermark everything counts as done; from it on everything is delivered, and what the inbox knows ends as a
+    duplicate. What a reset forwards passes over undone is named; `packhorse replay` can bring it later. Exit code 5: the group runs,
+    or somebody was first; 8: the right is missing.
+
+    [bold]Example[/]
+      packhorse offsets reset --group figures --topic airline.aircraft --to committed --why "moved here"
+      packhorse offsets reset --group figures --topic airline.aircraft --to 2026-11-30T10:00Z --why "again from ten"
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import tell, tell_json
+    from packhorse.core.errors import UsageError
+    from packhorse.processor.offsets.resetting import Reset
+
+    wanted = Reset(to=to, partition=partition)
+    if as_json and not yes:
+        raise UsageError("--json asks nothing back; add --yes to reset without a confirmation")
+    settings = _settings(database_url, database_schema, kafka_bootstrap_servers)
+    with service_of(settings, claimed=actor) as service:
+        preview = service.offsets.preview(group, topic, wanted)
+        if not as_json:
+            for move in preview.moves:
+                tell(_told(move))
+        if not yes:
+            typer.confirm(f"Set {len(preview.moves)} partitions of {topic} for group {group}?", abort=True)
+        by = service.offsets.reset(preview, why=why)
+    if as_json:
+        tell_json(
+            {"group": group, "topic": topic, "by": by, "partitions": [_json(move) for move in preview.moves]}
+        )
+    else:
+        tell(f"set {len(preview.moves)} partitions of {topic} for group {group}, on the record as {by}")
+
+
+def _row(one: "Standing") -> tuple[int | None, ...]:
+    lag = None if one.watermark is None else max(0, one.high - max(one.watermark, one.low))
+    return one.partition, one.watermark, one.committed, one.low, one.high, lag
+
+
+def _told(move: "Move") -> str:
+    one = move.standing
+    text = (
+        f"{one.topic}[{one.partition}]: watermark {'none' if one.watermark is None else one.watermark}, "
+        f"committed {'none' if one.committed is None else one.committed} → {move.to}"
+    )
+    if move.skips:
+        text += f"; {move.skips} offsets that are not done are passed over"
+    if move.repeats:
+        text += f"; {move.repeats} offsets are delivered again"
+    return text
+
+
+def _json(move: "Move") -> dict[str, int | None]:
+    one = move.standing
+    return {
+        "partition": one.partition,
+        "watermark": one.watermark,
+        "committed": one.committed,
+        "to": move.to,
+        "skips": move.skips,
+        "repeats": move.repeats,
+    }
+
+
+def _settings(url: str | None, schema: str | None, servers: str | None) -> "ConsoleSettings":
+    from packhorse.console.settings import ConsoleSettings
+
+    return ConsoleSettings.load(
+        {"database_url": url, "database_schema": schema, "kafka_bootstrap_servers": servers}
+    )
