@@ -22,7 +22,7 @@ from packhorse.core.redaction import holds_secret, secrets_of, without_secrets
 
 PREFIX = "PACKHORSE_"
 DEFAULT_FILE = "packhorse.toml"
-SECTIONS = frozenset({"console", "migrate", "offsets", "processor", "relay", "schemas", "topics"})
+SECTIONS = frozenset({"console", "migrate", "processor", "relay", "schemas", "topics"})
 """The parts' tables in packhorse.toml, so that each part knows a mistyped one."""
 _USER_INFO = re.compile(r"//[^/\s]*@")  # a token may stand there alone, without a colon
 
