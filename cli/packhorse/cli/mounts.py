@@ -85,6 +85,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Show a group's offsets and watermarks, and reset them on the record.",
     ),
     Mount(
+        name="top",
+        target="packhorse.console.top.cli:app",
+        panel=Panel.SEE,
+        line="Show what flows and what does not, live.",
+    ),
+    Mount(
         name="status",
         target="packhorse.console.truth.cli:app",
         panel=Panel.SEE,

@@ -15,6 +15,7 @@ from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.replaying.service import Replays
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
+from packhorse.console.top.service import Top
 from packhorse.console.truth.service import Truth
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from packhorse.console.offsets.kafka import GroupOffsets
     from packhorse.console.pausing.kafka import PausingBroker
     from packhorse.console.replaying.reading import Ranges
+    from packhorse.console.top.kafka import TopicEnds
     from packhorse.console.truth.kafka import KafkaTopics
     from packhorse.console.truth.registry import RegistryPayloads
 
@@ -76,6 +78,7 @@ def rooms(
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.replaying.postgres import ReplayTables
+    from packhorse.console.top.postgres import TopTables
     from packhorse.console.truth.postgres import FactTables
 
     facts = FactTables(database, namespace=settings.namespace)
@@ -88,6 +91,7 @@ def rooms(
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),
+        top=Top(TopTables(database), person, broker=_ends(settings)),
         replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
     )
@@ -125,6 +129,20 @@ def _offsets(settings: ConsoleSettings) -> "Callable[[], GroupOffsets] | None":
         return GroupOffsets(broker)
 
     return make
+
+
+def _ends(settings: ConsoleSettings) -> "Callable[[], TopicEnds] | None":
+    kafka = settings.kafka()
+    if kafka is None:
+        return None
+
+    def made() -> "TopicEnds":
+        from packhorse.console.top.kafka import TopicEnds
+        from packhorse.processor.clients import admin_properties
+
+        return TopicEnds(admin_properties(kafka))
+
+    return made
 
 
 def _topics(settings: ConsoleSettings) -> "KafkaTopics | None":

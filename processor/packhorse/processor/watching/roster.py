@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from importlib.metadata import version
 
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.errors import PackhorseError
@@ -21,6 +22,8 @@ from packhorse.processor.watching.member_row import MemberTable, status_of
 from packhorse.processor.watching.stacks import stack_of
 from packhorse.processor.watching.stall import Stall, Subject
 
+VERSION = version("packhorse")
+"""Written with each row, so that people see which versions run beside each other."""
 EVERY = 1.0
 """Seconds between two looks: so late a pause may come."""
 
@@ -112,7 +115,7 @@ class Roster:
             [(stall, () if stall.hand is None else stack_of(stall.hand)) for stall in stalls],
             board.vitals.health(),
             now=plant.clock.monotonic(),
-            facts=board.facts,
+            facts={"version": VERSION, **board.facts},
         )
         steps = self._members.seen(
             plant.member,

@@ -1,0 +1,183 @@
+"""What a look means: lags, ages, and what is wrong. Pure: no I/O, no clock."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from packhorse.console.doctor.findings import span
+from packhorse.console.top.facts import (
+    ALIVE,
+    Ends,
+    Failing,
+    Look,
+    Paused,
+    Process,
+    Rates,
+    Run,
+    Shard,
+    Size,
+    Waiting,
+)
+
+LATE = timedelta(minutes=1)
+"""What waits longer than that without a reason is worth a colour."""
+SHOWN = 3
+"""Failing types that are named of one group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    """
+    One group.
+
+    Attributes:
+        lag: Offsets between its watermarks and the ends of its source topics; None: not known, `lag_said` says why.
+        done: Messages a second; None without an earlier look.
+        still: How long the watermark of a partition with lag has not moved, of the one that stands longest.
+        overdue: How long the first retry that is due waits; None: none is due.
+        quarantined: Messages in quarantine, exact.
+        alive, dead: Processes seen lately, and those that were and are not.
+        versions: Of the living.
+    """
+
+    group: str
+    partitions: int
+    lag: int | None
+    lag_said: str | None
+    done: float | None
+    still: timedelta | None
+    overdue: timedelta | None
+    waiting: Waiting
+    quarantined: int
+    failing: tuple[Failing, ...]
+    alive: int
+    dead: int
+    versions: tuple[str, ...]
+    stalls: tuple[str, ...]
+    stopped: tuple[str, ...]
+    unwell: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """
+    Everything for one screen.
+
+    Attributes:
+        wrong: What a person should look at, the worst first; empty: all is well.
+        ends_said: Why lags are not known.
+    """
+
+    at: datetime
+    written: float | None
+    published: float | None
+    oldest: timedelta | None
+    shards: tuple[Shard, ...]
+    groups: tuple[GroupView, ...]
+    paused: tuple[Paused, ...]
+    runs: tuple[Run, ...]
+    sizes: tuple[Size, ...]
+    wrong: tuple[str, ...]
+    ends_said: str | None
+    took: tuple[str, float]
+
+
+def view_of(look: Look, found: Rates, ends: Ends) -> View:
+    """Return what *look* means, with the rates since the look before and the ends of the topics."""
+    groups = tuple(_group(look, found, ends, name) for name in look.groups)
+    oldest = max((shard.oldest for shard in look.shards if shard.oldest is not None), default=None)
+    return View(
+        at=look.at,
+        written=found.written,
+        published=found.published,
+        oldest=oldest,
+        shards=look.shards,
+        groups=groups,
+        paused=look.paused,
+        runs=look.runs,
+        sizes=look.sizes,
+        wrong=(
+            *_wrong_relay(look),
+            *(text for group in groups for text in _wrong_group(group)),
+            *_wrong_runs(look),
+        ),
+        ends_said=ends.said,
+        took=look.took,
+    )
+
+
+def _group(look: Look, found: Rates, ends: Ends, name: str) -> GroupView:
+    marks = [mark for mark in look.marks if mark.group == name]
+    waiting = next((each for each in look.waiting if each.group == name), Waiting(group=name))
+    failing = sorted((each for each in look.failing if each.group == name), key=lambda each: -each.messages)
+    processes = [each for each in look.processes if each.group == name]
+    living = [each for each in processes if look.at - each.seen_at <= ALIVE]
+    lags = {
+        (mark.topic, mark.partition): max(0, ends.of[mark.topic, mark.partition] - mark.offset)
+        for mark in marks
+        if (mark.topic, mark.partition) in ends.of
+    }
+    behind = [look.at - mark.moved_at for mark in marks if lags.get((mark.topic, mark.partition))]
+    known = bool(marks) and len(lags) == len(marks)
+    return GroupView(
+        group=name,
+        partitions=len(marks),
+        lag=sum(lags.values()) if known else None,
+        lag_said=None
+        if known
+        else ("reads nothing yet" if not marks else ends.said or "not known of all partitions"),
+        done=None if found.done is None else found.done.get(name, 0.0 if marks else None),
+        still=max(behind, default=None),
+        overdue=None if waiting.due_at is None or waiting.due_at > look.at else look.at - waiting.due_at,
+        waiting=waiting,
+        quarantined=sum(each.messages for each in failing),
+        failing=tuple(failing[:SHOWN]),
+        alive=len(living),
+        dead=len(processes) - len(living),
+        versions=tuple(sorted({each.version or "unknown" for each in living})),
+        stalls=_all(living, "stalls"),
+        stopped=_all(living, "stopped"),
+        unwell=_all(living, "wrong"),
+    )
+
+
+def _all(processes: list[Process], name: str) -> tuple[str, ...]:
+    return tuple(sorted({text for each in processes for text in getattr(each, name)}))
+
+
+def _wrong_relay(look: Look) -> Iterator[str]:
+    for shard in look.shards:
+        name = "relay" if len(look.shards) == 1 else f"relay of shard {shard.shard}"
+        if shard.trouble is not None:
+            yield f"{name}: {shard.trouble}"
+        elif shard.owner is None and shard.oldest is not None:
+            yield f"{name}: nobody owns it, and rows wait for {span(shard.oldest)}"
+        elif shard.oldest is not None and shard.oldest > LATE:
+            yield f"{name}: the oldest row waits for {span(shard.oldest)}"
+        if shard.people:
+            yield f"{name}: {shard.people} holds wait for a person (packhorse relay holds)"
+
+
+def _wrong_group(group: GroupView) -> Iterator[str]:
+    name = f"group {group.group}"
+    open_ = group.waiting.retries or group.waiting.followers or (group.lag or 0) > 0
+    if not group.alive and (group.dead or open_):
+        yield f"{name}: no process is alive" + (", and messages wait" if open_ else "")
+    for text in group.unwell:
+        yield f"{name}: {text}"
+    for text in group.stalls:
+        yield f"{name}: does not move: {text}"
+    for text in group.stopped:
+        yield f"{name}: stopped: {text}"
+    if group.alive and group.overdue is not None and group.overdue > LATE:
+        yield f"{name}: a retry is overdue by {span(group.overdue)}"
+    if group.alive and not group.stalls and group.still is not None and group.still > LATE:
+        yield f"{name}: a partition with lag has not moved for {span(group.still)}"
+
+
+def _wrong_runs(look: Look) -> Iterator[str]:
+    for run in look.runs:
+        if run.state == "running" and not run.live:
+            yield f"{run.kind} {run.id} is running and nobody works on it: packhorse {run.kind} resume {run.id}"
+        elif run.state == "halted":
+            yield f"{run.kind} {run.id} is halted: {run.said or 'failures came back'}"
