@@ -1,12 +1,14 @@
 """The console as a server in a thread, on a real database and a real port, and people who ask it."""
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import jsonschema_rs
 import psycopg
 import uvicorn
 from pydantic import SecretStr
@@ -48,14 +50,40 @@ class Console:
 
     Attributes:
         url: Where, without a path.
+        document: The API's own, which its answers are held to.
     """
 
     url: str
+    document: dict[str, Any]
 
     def asked_by(self, token: str | None) -> httpx.Client:
-        """Return a client that brings *token*; whoever takes it closes it."""
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=f"{self.url}/api/v1", headers=headers, timeout=20, trust_env=False)
+        """Return a client that brings *token*, and holds each answer to the document; whoever takes it closes it."""
+        return httpx.Client(
+            base_url=f"{self.url}/api/v1",
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
+            timeout=20,
+            trust_env=False,
+            event_hooks={"response": [self._check]},
+        )
+
+    def _check(self, answer: httpx.Response) -> None:
+        """Fail when the answer is not as the document says."""
+        found = self._operation(answer.request)
+        if found is None:
+            return
+        answer.read()
+        kind = answer.headers["content-type"]
+        schema = found["responses"][str(answer.status_code)]["content"][kind]["schema"]
+        whole = {**schema, "components": self.document["components"]}
+        jsonschema_rs.validator_for(whole, validate_formats=True).validate(answer.json())
+
+    def _operation(self, request: httpx.Request) -> dict[str, Any] | None:
+        for path, methods in self.document["paths"].items():
+            pattern = re.sub(r"\{\w+\}", "[^/]+", path)
+            if request.method.lower() in methods and re.fullmatch(pattern, request.url.path):
+                operation: dict[str, Any] = methods[request.method.lower()]
+                return operation
+        return None
 
 
 @contextlib.contextmanager
@@ -74,7 +102,7 @@ def console_on(database_url: str, *, sign_ins: SignIns | None = None, **settings
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="console", daemon=True)
         thread.start()
         try:
-            yield Console(url=f"http://127.0.0.1:{sock.getsockname()[1]}")
+            yield Console(url=f"http://127.0.0.1:{sock.getsockname()[1]}", document=app.document())
         finally:
             server.should_exit = True
             thread.join(timeout=20)

@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from packhorse.console.acting import sql
 from packhorse.console.acting.person import Person
 from packhorse.core.connecting import next_step
-from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
+from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError, UsageError
 from packhorse.core.redaction import secrets_of, without_secrets
 from packhorse.core.rights import Right, Standing, standing_of
 from packhorse.processor.storing.steps import Answer, Steps
@@ -175,17 +175,27 @@ class Database:
         Raises:
             Forbidden: The person has not *right*; nothing was done.
             NotSignedIn: The token is unknown or expired.
-            DatabaseUnavailable, NotReady: Nothing was done, unless the connection was lost in the commit itself.
+            DatabaseUnavailable, NotReady: Nothing was done, unless the text says that the commit was on its way.
             AssertionError: The block acted without a record.
         """
-        with self._transaction(timeout, "READ COMMITTED") as cursor:
-            if turn is not None:
-                cursor.execute(sql.TURN, {"turn": f"{self.schema}.{turn}"})
-            standing = self._standing(cursor, person, hold=True)
-            standing.check(right, doing=doing)
-            act = Acting(cursor, self.schema, standing, person.actor(standing))
-            yield act
-            assert act.recorded, f"the act {doing!r} was not put on the record"
+        committing = False
+        try:
+            with self._transaction(timeout, "READ COMMITTED") as cursor:
+                if turn is not None:
+                    cursor.execute(sql.TURN, {"turn": f"{self.schema}.{turn}"})
+                standing = self._standing(cursor, person, hold=True)
+                standing.check(right, doing=doing)
+                act = Acting(cursor, self.schema, standing, person.actor(standing))
+                yield act
+                assert act.recorded, f"the act {doing!r} was not put on the record"
+                committing = True
+        except DatabaseUnavailable as error:
+            if not committing:
+                raise
+            raise DatabaseUnavailable(
+                f"{error} The commit was on its way: whether the act to {doing} stands is not known; look how things stand "
+                "before you ask for it again"
+            ) from error
 
     @contextmanager
     def working(self, *, timeout: float | None = None) -> Iterator[Rows]:
@@ -246,6 +256,10 @@ def translated(where: str, schema: str) -> Iterator[None]:
         ) from error
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"database {where}: {_first_line(error)}; is it up?") from error
+    except psycopg.DataError as error:  # its text quotes the value
+        raise UsageError(
+            f"database {where} takes no such value ({type(error).__name__}); nothing was done"
+        ) from error
 
 
 @contextmanager

@@ -69,6 +69,12 @@ def pooled(settings: ConsoleSettings) -> Iterator[Database]:
             "prepare_threshold": None,  # a pooler that lends servers by the transaction would lose what is prepared
             "connect_timeout": max(2, int(timeout)),
             "application_name": "packhorse console",
+            "tcp_user_timeout": int(
+                timeout * 1000
+            ),  # a peer that has gone without a word holds up no request for longer
+            "keepalives_idle": max(1, int(timeout)),
+            "keepalives_interval": 1,
+            "keepalives_count": 3,
         },
         min_size=1,
         max_size=settings.connections,

@@ -69,7 +69,7 @@ _BY_CLASS: tuple[tuple[type[PackhorseError], int, str, str, dict[str, str]], ...
     (Forbidden, 403, "forbidden", "The right for it is missing", {}),
     (NotReady, 503, "not-ready", "A table, topic, right or migration is missing", {}),
     (UnknownId, 404, "unknown-id", "The id is not known here", {}),
-    (UsageError, 422, "usage", "The request can't be carried out", {}),
+    (UsageError, 400, "usage", "The request can't be carried out", {}),
     (OwnershipLost, 409, "lost", "Somebody has acted, or owns it by now", {}),
     (InfrastructureError, 503, "away", "Database, broker or registry does not answer", _RETRY),
 )
@@ -112,6 +112,20 @@ def unexpected(number: str) -> Problem:
         title="An error that nobody expected",
         detail=f"something went wrong in the console; its log says more under {number}; see what is true now before you act again",
     )
+
+
+NO_SUCH_PAGE = Problem(
+    status=404,
+    code="no-such-page",
+    title="There is no such page",
+    detail="`after` is no position of ours; take it from `next` of the page before",
+)
+OTHER_MESSAGE = Problem(
+    status=409,
+    code="other-message",
+    title="The order is of another message",
+    detail="the order of a preview goes to the message that was previewed; nothing was done",
+)
 
 
 _BY_STATUS: dict[int, tuple[str, str]] = {

@@ -94,9 +94,15 @@ def position_from(token: str) -> Position:
     """
     try:
         at, message_id, group, topic = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return Position(at=datetime.fromisoformat(at), id=UUID(message_id), group=group, topic=topic)
+        return _position(datetime.fromisoformat(at), UUID(message_id), group, topic)
     except (binascii.Error, ValueError, TypeError, AttributeError):
         raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before") from None
+
+
+def _position(at: datetime, message_id: UUID, group: object, topic: object) -> Position:
+    if at.tzinfo is None or not isinstance(group, str) or not isinstance(topic, str):
+        raise ValueError("no time with its zone, or no names")
+    return Position(at=at, id=message_id, group=group, topic=topic)
 
 
 def checked_limit(limit: int) -> int:

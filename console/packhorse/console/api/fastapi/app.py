@@ -1,6 +1,7 @@
 """The application: routes under /api/v1 behind the gate, and health beside them."""
 
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -66,8 +67,9 @@ def application(
         app.include_router(router, prefix=PREFIX)
     _health(app, ready)
     _problems(app)
-    app.openapi = lambda: documented(app)  # type: ignore[method-assign]  # the library's own way
-    return Gate(app, standing, clock=clock, sign_ins=sign_ins or SignIns())
+    document = cache(lambda: documented(app))
+    app.openapi = document  # type: ignore[method-assign]  # the library's own way
+    return Gate(app, document, standing, clock=clock, sign_ins=sign_ins or SignIns())
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -9,7 +9,7 @@ from packhorse.console.api.models.problems import Fault, ProblemAnswer
 from packhorse.console.api.problem import MEDIA_TYPE
 
 _PROBLEMS = {
-    "400": "The request can't be read",
+    "400": "The request can't be read, or can't be carried out as it is; nothing was done",
     "401": "No token, or one that nobody holds",
     "403": "The right for it is missing; nothing was done",
     "404": "The id is not known here",

@@ -51,13 +51,21 @@ class Gate:
     Let requests through to *inner* that bring a token which somebody holds.
 
     Args:
+        document: Makes the document of the API behind it.
         standing: Says what somebody may do now; blocks, and runs in a thread. Raises what `Database.standing` does.
     """
 
     def __init__(
-        self, inner: App, standing: Callable[[Person], Standing], *, clock: Clock, sign_ins: SignIns
+        self,
+        inner: App,
+        document: Callable[[], dict[str, Any]],
+        standing: Callable[[Person], Standing],
+        *,
+        clock: Clock,
+        sign_ins: SignIns,
     ) -> None:
         self._inner = inner
+        self.document = document
         self._standing = standing
         self._clock = clock
         self._sign_ins = sign_ins
@@ -159,17 +167,17 @@ async def _read(receive: Receive) -> bytes:
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:
-    """Log the request by its route: paths and queries hold ids and keys. Looks that went well are told to nobody."""
+    """Log the request by its operation: paths and queries hold ids and keys. Looks that went well are told to nobody."""
     well = status < 400
     if scope["path"] in OPEN or (well and scope["method"] == "GET"):
         return
-    route = getattr(scope.get("route"), "path", "-")
+    operation = getattr(scope.get("route"), "name", "-")
     name = scope.get("state", {}).get("name")
     tell = _log.info if status < 500 else _log.warning
     tell(
         "answered",
         method=scope["method"],
-        route=route,
+        operation=operation,
         status=status,
         person=name,
         ms=round(seconds * 1000, 1),

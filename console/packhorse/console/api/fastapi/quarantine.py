@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from packhorse.console.api.fastapi.answers import JsonAnswer
-from packhorse.console.api.fastapi.joints import Asking, needs
+from packhorse.console.api.fastapi.joints import Asking, behind, needs
 from packhorse.console.api.models.quarantine import (
     ActBody,
     DiscardAnswer,
@@ -18,7 +18,7 @@ from packhorse.console.api.models.quarantine import (
     ShowAsked,
     ShownAnswer,
 )
-from packhorse.console.api.problem import Refused, of_status
+from packhorse.console.api.problem import OTHER_MESSAGE, Refused
 from packhorse.console.quarantine.page_render import page_json
 from packhorse.console.quarantine.pages import position_from
 from packhorse.console.quarantine.redrive import Order
@@ -31,7 +31,7 @@ router = APIRouter(prefix="/quarantine", tags=["quarantine"])
 @router.get("", response_model=PageAnswer, openapi_extra=needs(Right.SEE))
 def quarantine_list(service: Asking, asked: Annotated[PageAsked, Query()]) -> JsonAnswer:
     """List what is in quarantine, the newest first, in pages."""
-    after = None if asked.after is None else position_from(asked.after)
+    after = behind(asked.after, position_from)
     page = service.quarantine.page(asked.filter(), after=after, limit=asked.limit)
     return JsonAnswer(page_json(page, show_key=asked.show_key))
 
@@ -75,6 +75,5 @@ def quarantine_discard(service: Asking, message_id: UUID, body: ActBody) -> Json
 def _order_for(message_id: UUID, body: ActBody) -> Order:
     order = body.order.order()
     if order.id != message_id:
-        wrong = (("body.order.id", f"is not the message of the path, {message_id}"),)
-        raise Refused(of_status(422, "the order is of another message; nothing was done", errors=wrong))
+        raise Refused(OTHER_MESSAGE)
     return order

@@ -1,9 +1,10 @@
 """What all models of the API share: nothing unknown goes in or out, and texts that no table could hold are refused at the door."""
 
+import re
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from packhorse.core.acts import MAX_WHY
 
@@ -20,6 +21,9 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+
+
 def _storable(value: str) -> str:
     if "\x00" in value:
         raise ValueError("the character NUL is not allowed")
@@ -27,6 +31,13 @@ def _storable(value: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise ValueError("half a surrogate pair is no character") from None
+    return value
+
+
+def _is_text(value: object) -> object:
+    """Take no number for a time: seconds since 1970 are nobody's meaning here."""
+    if isinstance(value, str) and not _DATE.match(value):
+        raise ValueError("a time looks like 2026-01-02T03:04:05Z")
     return value
 
 
@@ -40,14 +51,17 @@ Why = Annotated[
     Field(
         min_length=1,
         max_length=MAX_WHY,
-        pattern=r"\S",
         description="The reason, for the record.",
         examples=["fixed in 1.4.2"],
     ),
 ]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 """A number that a column of four bytes holds."""
-Moment = Annotated[AwareDatetime, Field(description="ISO 8601 with its zone; answers are in UTC.")]
+Moment = Annotated[
+    AwareDatetime,
+    BeforeValidator(_is_text),
+    Field(description="ISO 8601 with its zone; answers are in UTC."),
+]
 Cursor = Annotated[
     str,
     AfterValidator(_storable),

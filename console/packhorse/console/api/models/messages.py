@@ -6,6 +6,19 @@ from uuid import UUID
 from packhorse.console.api.models.base import Answer, Asked, WithKey
 from packhorse.console.api.models.quarantine import QuarantinedAnswer
 from packhorse.console.facts import Act, Discard, FailedAttempt, Forgotten, Hold, InboxRow, Place
+from packhorse.console.truth.around import (
+    Carrier,
+    Crew,
+    Fate,
+    Key,
+    Membership,
+    Parent,
+    Pause,
+    Queued,
+    Replayed,
+    Retry,
+)
+from packhorse.console.truth.awaited import Awaited
 from packhorse.console.truth.status import Published, Redrive
 
 
@@ -48,6 +61,14 @@ class GroupAnswer(Answer):
     inbox: InboxRow | None
     failed_attempts: list[FailedAttempt]
     quarantined: QuarantinedAnswer | None
+    retry: Retry | None
+    parked_key: Key | None
+    queue: Queued | None
+    pause: Pause | None
+    processors: Crew
+    fate: Fate | None
+    redrives: list[Membership]
+    replays: list[Replayed]
 
 
 class StatusAnswer(Answer):
@@ -57,6 +78,10 @@ class StatusAnswer(Answer):
     Attributes:
         known: False when this database has no row of the id: it is not recorded, not pending, nothing.
         standing: The answer in one line.
+        now: The database's clock, in the snapshot that all of it is from.
+        outbox_rows: How many outbox rows bear the id.
+        awaited: Groups that read the topic and have no row of the message.
+        relay: The relay that has to publish it, or had.
     """
 
     id: UUID
@@ -72,3 +97,8 @@ class StatusAnswer(Answer):
     groups: list[GroupAnswer]
     acts: list[Act]
     forgotten: list[Forgotten]
+    now: datetime | None
+    outbox_rows: int
+    edited_copy_of: list[Parent]
+    awaited: list[Awaited]
+    relay: Carrier | None
