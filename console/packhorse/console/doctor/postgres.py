@@ -24,6 +24,15 @@ from packhorse.console.doctor.judge_inbox import InboxState, judge_inbox
 from packhorse.console.doctor.judge_processors import Standing, judge_processors
 from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_retention import Retention, judge_retention
+from packhorse.console.doctor.judge_runs import (
+    SOON,
+    Expiring,
+    RunState,
+    Upkeep,
+    judge_expiring,
+    judge_runs,
+    judge_upkeep,
+)
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError
 from packhorse.producer import migrate
@@ -71,6 +80,9 @@ class DatabaseCheck:
                     ("inbox", self._inbox),
                     ("groups", self._groups),
                     ("processors", self._processors),
+                    ("runs", self._runs),
+                    ("upkeep", self._upkeep),
+                    ("operators", self._operators),
                 )
                 for name, look in looks:
                     found += self._guarded(name, look, connection)
@@ -180,6 +192,17 @@ class DatabaseCheck:
 
     def _processors(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         return judge_processors([Standing(**row) for row in self._all(connection, sql.PROCESSORS)])
+
+    def _runs(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        return judge_runs([RunState(**row) for row in self._all(connection, sql.RUNS)])
+
+    def _upkeep(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        return judge_upkeep(Upkeep(**self._all(connection, sql.UPKEEP)[0]))
+
+    def _operators(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        return judge_expiring(
+            [Expiring(**row) for row in self._all(connection, sql.EXPIRING, {"soon": SOON})]
+        )
 
     def _all(
         self, connection: psycopg.Connection[Any], statement: str, values: dict[str, Any] | None = None

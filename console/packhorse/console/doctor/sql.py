@@ -130,6 +130,40 @@ FROM known AS g ORDER BY g.group_id
 """
 """What each group's processes say of themselves, and what people have paused."""
 
+RUNS = """
+(SELECT 'redrive' AS kind, r.id, r.state, coalesce(r.lease_until > clock_timestamp(), false) AS live,
+        clock_timestamp() - greatest(r.lease_until, r.changed_at) AS idle, coalesce(r.confirmed_by, r.previewed_by) AS by, r.said
+ FROM {schema}.redrive AS r WHERE r.state IN ('running', 'paused', 'halted') ORDER BY r.id LIMIT 50)
+UNION ALL
+(SELECT 'replay', r.id, r.state, coalesce(r.lease_until > clock_timestamp(), false),
+        clock_timestamp() - greatest(r.lease_until, r.changed_at), coalesce(r.confirmed_by, r.planned_by), r.said
+ FROM {schema}.replay AS r WHERE r.state IN ('running', 'paused', 'halted') ORDER BY r.id LIMIT 50)
+"""
+"""Redrives and replays that are not over, and since when nobody works on them."""
+
+UPKEEP = """
+WITH previews AS (
+    SELECT r.expires_at FROM {schema}.redrive AS r WHERE r.state = 'previewed'
+    UNION ALL SELECT r.expires_at FROM {schema}.replay AS r WHERE r.state = 'planned'
+)
+SELECT (SELECT count(*) FROM previews)::int AS previews,
+       (SELECT count(*) FROM previews AS p WHERE p.expires_at < clock_timestamp())::int AS expired,
+       (SELECT count(*) FROM (SELECT FROM {schema}.quarantine_change LIMIT 100000) AS c)::int AS unfolded,
+       (SELECT count(*) FROM (
+            SELECT DISTINCT {schema}.failure_print(t.group_id, t.topic, t.type, t.reason, t.site) AS print
+            FROM {schema}.quarantine_tally AS t WHERE t.state = 'quarantined' AND t.n > 0) AS t
+         WHERE NOT EXISTS (SELECT FROM {schema}.failure_group AS g WHERE g.print = t.print AND g.acknowledged_at IS NOT NULL))::int
+         AS unacknowledged
+FROM (SELECT 1) AS one
+"""
+"""Previews that nobody confirmed, counts that are not added up, failures that nobody has acknowledged."""
+
+EXPIRING = """
+SELECT o.kind, o.name, o.expires_at - clock_timestamp() AS left FROM {schema}.operator AS o
+WHERE o.expires_at < clock_timestamp() + %(soon)s ORDER BY o.expires_at LIMIT 50
+"""
+"""Rights that end soon, or have ended."""
+
 SOURCES = """
 SELECT DISTINCT regexp_replace(v.subject, '-[^-]*$', '') AS topic
 FROM {schema}.schema_version AS v WHERE v.subject LIKE '%%-%%' ORDER BY 1

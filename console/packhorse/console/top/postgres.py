@@ -1,6 +1,6 @@
 """One look at the tables, in one snapshot, each statement bounded."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from packhorse.console.acting.person import Person
@@ -21,13 +21,17 @@ from packhorse.console.top.facts import (
 )
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 
+Told = Callable[[str, float], None]
+"""Hears how many seconds each question took."""
+
 
 class TopTables:
     """Look at one database."""
 
-    def __init__(self, database: Database, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, database: Database, *, clock: Clock = SYSTEM_CLOCK, told: Told | None = None) -> None:
         self._database = database
         self._clock = clock
+        self._told = told
 
     def look(self, person: Person) -> Look:
         """
@@ -38,7 +42,7 @@ class TopTables:
             DatabaseUnavailable, NotReady: The database does not answer; a table or right is missing.
         """
         with self._database.reading(person, doing="see what flows") as rows:
-            asked = _Asked(rows, self._clock)
+            asked = _Asked(rows, self._clock, self._told)
             now = asked.all("now", sql.NOW)[0]
             groups = [row["name"] for row in asked.all("groups", sql.GROUPS)]
             wanted = {"groups": groups, "most": COUNTED}
@@ -60,15 +64,19 @@ class TopTables:
 class _Asked:
     """The statements of one look, and which of them took longest."""
 
-    def __init__(self, rows: Rows, clock: Clock) -> None:
+    def __init__(self, rows: Rows, clock: Clock, told: Told | None) -> None:
         self._rows = rows
         self._clock = clock
+        self._told = told
         self.slowest = ("", 0.0)
 
     def all(self, name: str, statement: str, values: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         began = self._clock.monotonic()
         found = self._rows.all(statement, values)
-        self.slowest = max(self.slowest, (name, self._clock.monotonic() - began), key=lambda one: one[1])
+        seconds = self._clock.monotonic() - began
+        if self._told is not None:
+            self._told(name, seconds)
+        self.slowest = max(self.slowest, (name, seconds), key=lambda one: one[1])
         return found
 
 
