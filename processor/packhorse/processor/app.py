@@ -16,6 +16,7 @@ from packhorse.processor.declaring import (
     check_function,
     checked_choice,
     checked_class,
+    checked_contact,
     checked_count,
     checked_errors,
     checked_name,
@@ -62,6 +63,7 @@ class Handler:
         after_quarantine: "park": later messages of the key of one in quarantine wait; "continue": they go on.
         isolation: "group": several share a transaction; "message": each has one of its own.
         timeout: Seconds that one run may take; None: no limit.
+        contact: Who is told when messages of the type need a person; None: nobody is named.
         kind: "one": it takes one message; "batch": it takes a Batch of them.
         replay: The name by which a replay asks for it; None: it is for live traffic.
     """
@@ -78,6 +80,7 @@ class Handler:
     after_quarantine: AfterQuarantine = "park"
     isolation: Isolation = "group"
     timeout: float | None = None
+    contact: str | None = None
     kind: Kind = "one"
     replay: str | None = None
 
@@ -203,6 +206,11 @@ class Processor:
         if replay is not None:
             return self._replays.get((type_name, tombstone, replay))
         return self._handlers.get((type_name, tombstone))
+
+    def contact_of(self, type_name: str | None) -> str | None:
+        """Return who is told when messages of a type need a person, if one of its handlers names somebody."""
+        handlers = [self.handler_of(type_name, tombstone=tombstone) for tombstone in (False, True)]
+        return next((one.contact for one in handlers if one is not None and one.contact is not None), None)
 
     def knows(self, type_name: str | None) -> bool:
         """Return whether the type has a handler of either kind."""
@@ -334,6 +342,7 @@ def _handler(
         else checked_choice(after, _AFTER_QUARANTINE, what=f"{what}: after_quarantine"),
         isolation=isolation,
         timeout=checked_timeout(options.get("timeout"), what=what),
+        contact=checked_contact(options.get("contact"), what=what),
         kind=kind,
         replay=checked_name(options.get("replay"), what=f"{what}: replay"),
     )

@@ -104,6 +104,7 @@ class Composed:
             partitions=partitions,
         )
         self._check_tables()
+        self.plant.board.say("contacts", contacts_of(app))
         self.lanes = Lanes(
             self.plant,
             Measure(telemetry, SYSTEM_CLOCK, app.group),
@@ -229,6 +230,12 @@ class Composed:
                 check_fit(message, self.registry)
         except RegistryUnavailable as error:
             log.warning("schemas are not checked: the registry is away", cause=str(error))
+
+
+def contacts_of(app: Processor) -> dict[str, str]:
+    """Return who is told when messages of a type need a person, by type, as status shows it."""
+    named = {handler.type.type: app.contact_of(handler.type.type) for handler in app.handlers.values()}
+    return {name: contact for name, contact in sorted(named.items()) if contact is not None}
 
 
 def _bounded(name: str, seconds: float, times: GroupTimes) -> int:

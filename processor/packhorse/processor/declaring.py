@@ -10,6 +10,7 @@ from packhorse.core.message import MessageType, TypedMessage
 from packhorse.processor.durations import Duration, seconds_of
 
 C = TypeVar("C", bound=str)
+_CONTACT = re.compile(r"[a-z0-9-]{1,63}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -91,6 +92,23 @@ def checked_timeout(value: Duration | None, *, what: str) -> float | None:
     if seconds <= 0:
         raise UsageError(f"{what}: timeout={value!r} is not allowed: more than zero, or None for no limit")
     return seconds
+
+
+def checked_contact(value: object, *, what: str) -> str | None:
+    """
+    Return *value*, the name of a contact, or None.
+
+    >>> checked_contact("payments-oncall", what="handler x")
+    'payments-oncall'
+
+    Raises:
+        UsageError: It is no such name.
+    """
+    if value is None or (isinstance(value, str) and _CONTACT.fullmatch(value)):
+        return value
+    raise UsageError(
+        f"{what}: contact={value!r} is not allowed: 1 to 63 of a-z, 0-9 and '-', such as 'payments-oncall'"
+    )
 
 
 def checked_errors(value: object, *, what: str) -> tuple[type[Exception], ...]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.errors import BrokerUnavailable, PackhorseError
 from packhorse.processor.copies import CopiesMissed, Copy, fitting, wake_up
+from packhorse.processor.noticing.upkeep import Upkeep
 from packhorse.processor.parking.crowding import Bounds, Crowd, crowd
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
@@ -64,6 +65,7 @@ class Watchdog:
         self._incarnation: str | None = None
         self._swept = ("", "")
         self._after: dict[str, After] = {}
+        self._upkeep = Upkeep(plant)
         self._owes = False
         self._lost_at = 0.0
 
@@ -104,6 +106,7 @@ class Watchdog:
             lambda: self._overdue(connection, topics),
             lambda: self._wake(connection, topics),
         )
+        self._upkeep.turn(connection)
         return self._act(acts)
 
     def _act(self, acts: Sequence[Act]) -> int:

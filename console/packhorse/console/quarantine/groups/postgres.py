@@ -163,8 +163,9 @@ def print_of(rows: Rows, prefix: str) -> str:
 
 
 def _statement(wanted: GroupFilter, by: By) -> str:
-    tenants = by is By.TENANT or wanted.tenant is not None
-    return sql.GROUPS_OF_TENANTS if tenants else sql.GROUPS
+    if by is By.TENANT:
+        return sql.GROUPS_BY_TENANT
+    return sql.GROUPS if wanted.tenant is None else sql.GROUPS_OF_TENANTS
 
 
 def _values(wanted: GroupFilter, by: By, after: GroupPosition | None, limit: int) -> dict[str, Any]:

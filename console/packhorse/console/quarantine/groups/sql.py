@@ -17,12 +17,9 @@ _CHANGES = """
 _BY_DAY = "WITH every_one AS (" + _DAYS + _CHANGES
 _BY_TENANT = "WITH every_one AS (" + _TENANTS + _CHANGES
 
-_GROUPED = """
-, kind AS MATERIALIZED (
-    SELECT e.group_id, e.topic, e.type, e.reason, e.site, e.state,
-        CASE %(by)s WHEN 'tenant' THEN e.tenant WHEN 'day' THEN e.day::text END AS other,
-        sum(e.n) AS n, min(e.first_at) AS first_at, max(e.last_at) AS last_at
-    FROM every_one AS e
+_FITS = """
+, fits AS (
+    SELECT e.* FROM every_one AS e
     WHERE (%(group)s::text IS NULL OR e.group_id = %(group)s)
       AND (%(topic)s::text IS NULL OR e.topic = %(topic)s)
       AND (%(type)s::text IS NULL OR e.type = %(type)s)
@@ -30,6 +27,13 @@ _GROUPED = """
       AND (%(reason)s::text IS NULL OR e.reason = %(reason)s)
       AND (%(since)s::date IS NULL OR e.day >= %(since)s)
       AND (%(until)s::date IS NULL OR e.day <= %(until)s)
+)"""
+_NAMED = """
+, kind AS MATERIALIZED (
+    SELECT e.group_id, e.topic, e.type, e.reason, e.site, e.state,
+        CASE %(by)s WHEN 'tenant' THEN e.tenant WHEN 'day' THEN e.day::text END AS other,
+        sum(e.n) AS n, min(e.first_at) AS first_at, max(e.last_at) AS last_at
+    FROM fits AS e
     GROUP BY 1, 2, 3, 4, 5, 6, 7
 ), named AS (
     SELECT CASE %(by)s
@@ -44,7 +48,15 @@ _GROUPED = """
             ELSE k.other END AS name,
         k.*
     FROM kind AS k
-), counted AS (
+)"""
+_NAMED_BY_TENANT = """
+, named AS (
+    SELECT e.tenant AS name, e.state, e.n, e.first_at, e.last_at, NULL::text AS group_id, NULL::text AS topic,
+        NULL::text AS type, NULL::text AS reason, NULL::text AS site
+    FROM fits AS e
+)"""
+_GROUPED = """
+, counted AS (
     SELECT d.name,
         coalesce(sum(d.n) FILTER (WHERE d.state = 'quarantined'), 0)::bigint AS quarantined,
         coalesce(sum(d.n) FILTER (WHERE d.state = 'redriven'), 0)::bigint AS redriven,
@@ -72,13 +84,16 @@ FROM page AS p LEFT JOIN {schema}.failure_group AS f ON f.print = p.name AND %(b
 ORDER BY p.rank DESC, p.total DESC, p.name COLLATE "C"
 """
 
-GROUPS = _BY_DAY + _GROUPED
+GROUPS = _BY_DAY + _FITS + _NAMED + _GROUPED
 """Groups with their counts, the largest first, behind the one that the page before ended with."""
 
-GROUPS_OF_TENANTS = _BY_TENANT + _GROUPED
-"""The same where tenants are asked for, which knows no days."""
+GROUPS_OF_TENANTS = _BY_TENANT + _FITS + _NAMED + _GROUPED
+"""The same of one tenant, which knows no days."""
 
-_NAMED = """
+GROUPS_BY_TENANT = _BY_TENANT + _FITS + _NAMED_BY_TENANT + _GROUPED
+"""The same by tenant: straight from the rows, which are many."""
+
+_PRINTED = """
 , kind AS MATERIALIZED (
     SELECT DISTINCT a.group_id, a.topic, a.type, a.reason, a.site FROM every_one AS a
 ), named AS MATERIALIZED (
@@ -87,7 +102,7 @@ _NAMED = """
 SELECT n.print, n.group_id, n.topic, n.type, n.reason, n.site FROM named AS n
 WHERE n.print >= %(low)s COLLATE "C" AND n.print <= %(high)s COLLATE "C" ORDER BY n.print LIMIT 3
 """
-PRINTS = _BY_DAY + _NAMED
+PRINTS = _BY_DAY + _PRINTED
 """Groups of failures whose print begins so, and what their messages have in common."""
 
 PRINT_OF = """

@@ -90,6 +90,7 @@ COMMENT ON FUNCTION "{schema}".failure_print(text, text, text, text, text) IS
 CREATE INDEX quarantined_message_print ON "{schema}".quarantined_message
     ("{schema}".failure_print(group_id, topic, type, reason, error), quarantined_at DESC, message_id DESC);
 CREATE INDEX quarantined_message_key ON "{schema}".quarantined_message USING hash (key);
+CREATE INDEX quarantined_message_edited_as ON "{schema}".quarantined_message (edited_as) WHERE edited_as IS NOT NULL;
 CREATE INDEX parked_message_id ON "{schema}".parked_message (message_id);
 CREATE TABLE "{schema}".failure_group (
     print text PRIMARY KEY,
