@@ -121,6 +121,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Read what people did, to what, when and why.",
     ),
     Mount(
+        name="purge",
+        target="packhorse.console.purging.cli:app",
+        panel=Panel.SEE,
+        line="Erase what is kept of a person, and say what stays on topics.",
+    ),
+    Mount(
         name="operators",
         target="packhorse.console.operators.cli:app",
         panel=Panel.SEE,

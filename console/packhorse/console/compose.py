@@ -10,6 +10,7 @@ from packhorse.console.audit.service import Audit
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
+from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.replaying.service import Replays
@@ -75,6 +76,7 @@ def rooms(
     from packhorse.console.offsets.postgres import OffsetsTables
     from packhorse.console.operators.postgres import OperatorTables
     from packhorse.console.pausing.postgres import PausingTables
+    from packhorse.console.purging.postgres import PurgeTables
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.replaying.postgres import ReplayTables
@@ -88,6 +90,7 @@ def rooms(
         operators=Operators(OperatorTables(database), person),
         audit=Audit(AuditTable(database), person),
         pausing=Pausing(PausingTables(database), person, broker=_broker(settings)),
+        purging=Purging(PurgeTables(database), person, broker=_broker(settings)),
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),

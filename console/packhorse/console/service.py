@@ -7,6 +7,7 @@ from packhorse.console.audit.service import Audit
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
+from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.replaying.service import Replays
@@ -22,6 +23,7 @@ class Service:
     operators: Operators
     audit: Audit
     pausing: Pausing
+    purging: Purging
     truth: Truth
     quarantine: Quarantine
     groups: Groups

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from packhorse.processor.app import Processor
     from packhorse.processor.batching import AsyncBatchContext, Batch, BatchContext, Item
     from packhorse.processor.context import AsyncContext, Context
+    from packhorse.processor.erasing import Subject
     from packhorse.processor.outcomes import Outcome, Quarantine, Reason, Skip, TransactionRefused
     from packhorse.processor.policy import Later, Retry
 
@@ -30,6 +31,7 @@ __all__ = [
     "Reason",
     "Retry",
     "Skip",
+    "Subject",
     "TransactionRefused",
 ]
 
@@ -47,6 +49,7 @@ _HOMES = {
     "Reason": "outcomes",
     "Retry": "policy",
     "Skip": "outcomes",
+    "Subject": "erasing",
     "TransactionRefused": "outcomes",
 }
 

@@ -23,6 +23,7 @@ from packhorse.processor.declaring import (
     checked_timeout,
     name_of,
 )
+from packhorse.processor.erasing import Eraser, checked_eraser
 from packhorse.processor.policy import Retry, policy_of
 from packhorse.processor.registering import (
     AfterQuarantine,
@@ -40,6 +41,7 @@ from packhorse.processor.tiers.ladder import tiers_of
 __all__ = ["Handler", "Options", "Processor"]
 
 M = TypeVar("M", bound=TypedMessage)
+E = TypeVar("E", bound=Eraser)
 _ORDERING: Final[tuple[Ordering, ...]] = ("key", "none")
 _AFTER_QUARANTINE: Final[tuple[AfterQuarantine, ...]] = ("park", "continue")
 _ISOLATION: Final[tuple[Isolation, ...]] = ("group", "message")
@@ -137,6 +139,7 @@ class Processor:
         )
         self._handlers: dict[tuple[str, bool], Handler] = {}
         self._replays: dict[tuple[str, bool, str], Handler] = {}
+        self._erasers: list[Eraser] = []
 
     def __repr__(self) -> str:
         return f"Processor({self.group!r}, {len(self._handlers)} handlers)"
@@ -181,6 +184,24 @@ class Processor:
         refused.
         """
         return cast("RegistersBatch[M]", self._registers(message, options, kind="batch"))
+
+    def eraser(self, function: E) -> E:
+        """
+        Have the decorated function erase a person's data from the application's own tables, when `packhorse purge` is given this app.
+
+        It takes (connection, Subject): a connection of psycopg in an open transaction, which it must not end, and whose data goes.
+        It returns how many rows that were, and may be called again for the same subject.
+
+        Raises:
+            UsageError: The function has another shape.
+        """
+        self._erasers.append(checked_eraser(function))
+        return function
+
+    @property
+    def erasers(self) -> tuple[Eraser, ...]:
+        """Return what erases a person's data, in the order of declaration."""
+        return tuple(self._erasers)
 
     @property
     def handlers(self) -> Mapping[tuple[str, bool], Handler]:

@@ -42,6 +42,7 @@ GRANT SELECT, INSERT, UPDATE ON "{{schema}}".failure_group TO "{{role}}";
 _LOOK = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
+REVOKE SELECT ON "{schema}".purge_secret FROM "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
 GRANT INSERT ON "{schema}".audit TO "{role}";
 GRANT EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean) TO "{role}";
@@ -69,7 +70,10 @@ INSERT INTO "{{schema}}".operator (kind, name, role, made_by) VALUES ('role', '{
 VIEWER = _LOOK.rstrip() + _NAMED.format(purpose="viewer")
 OPERATOR = _ACT.rstrip() + _NAMED.format(purpose="operator")
 ADMIN = f"""{_ACT.rstrip()}
-GRANT INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";{_NAMED.format(purpose="admin")}"""
+GRANT INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";
+GRANT UPDATE ON "{{schema}}".failed_attempt TO "{{role}}";
+GRANT DELETE ON "{{schema}}".parked_message, "{{schema}}".retry_message TO "{{role}}";
+GRANT EXECUTE ON FUNCTION "{{schema}}".purge_outbox(uuid[], boolean), "{{schema}}".purge_mark(text) TO "{{role}}";{_NAMED.format(purpose="admin")}"""
 
 REGISTRAR = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";

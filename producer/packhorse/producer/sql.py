@@ -18,6 +18,7 @@ TABLES = (
     "parked_message",
     "pause",
     "processor_member",
+    "purge_secret",
     "quarantine_change",
     "quarantine_tally",
     "quarantine_tenant_tally",

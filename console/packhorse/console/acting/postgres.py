@@ -79,6 +79,11 @@ class Acting(Rows):
         self.actor = actor
         self.recorded = False
 
+    @property
+    def connection(self) -> Connection:
+        """Return the connection, in the act's transaction, for what an application does in it; it must not end it."""
+        return self._cursor.connection
+
     def left_alone(self) -> None:
         """Say that all was as it was wanted: nothing was changed, so nothing goes on the record."""
         self.recorded = True

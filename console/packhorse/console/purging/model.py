@@ -1,0 +1,183 @@
+"""What is purged and what became of it, as values. Pure: no I/O, no clock."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from packhorse.core.partitions import partition_of
+from packhorse.processor.erasing import Subject
+
+
+class Table(StrEnum):
+    """Tables that hold messages, in the order in which they are gone through: what waits behind a head goes before it is let go."""
+
+    PARKED = "parked_message"
+    RETRY = "retry_message"
+    QUARANTINE = "quarantined_message"
+    OUTBOX = "outbox"
+
+
+class Kind(StrEnum):
+    """What a topic is to the message that lies on it."""
+
+    SOURCE = "source"
+    TIER = "tier"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """
+    What is to go.
+
+    Attributes:
+        topic: Messages of this source topic alone; None: of all.
+        aggregatetype: What the outbox calls it.
+        group: Of this group alone; then the outbox, which is no group's, is left.
+        unpublished: Rows of the outbox that are not published go too, and their messages are lost.
+    """
+
+    subject: Subject
+    topic: str | None = None
+    aggregatetype: str | None = None
+    group: str | None = None
+    unpublished: bool = False
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables that are gone through, in their order."""
+        return tuple(table for table in Table if self.group is None or table is not Table.OUTBOX)
+
+    @property
+    def by(self) -> str:
+        """Return how the subject is given, without saying who it is."""
+        return "key" if self.subject.path is None else f"field {self.subject.path}"
+
+    @property
+    def marked(self) -> str:
+        """Return the text that stands for the subject, to be hashed."""
+        return f"{self.by}={self.subject.value if self.subject.key is None else self.subject.key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Place:
+    """Where on a topic a record of the subject lies; without an offset it is not known where in the partition."""
+
+    topic: str
+    partition: int
+    offset: int | None = None
+    kind: Kind = Kind.SOURCE
+
+    def row(self) -> list[Any]:
+        """Return it as the audit keeps it."""
+        return [self.topic, self.partition, self.offset, self.kind.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A message of the subject in one table; an outbox row has no group and is named by its aggregate type."""
+
+    id: UUID
+    group: str
+    topic: str
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A row of the outbox that stays for now: it is not published, or a hold keeps it."""
+
+    id: UUID
+    aggregatetype: str
+    fate: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What one transaction erased."""
+
+    counts: Mapping[str, int]
+    left: tuple[Left, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """A topic that may still hold records of the subject; no partition: any."""
+
+    topic: str
+    kind: Kind
+    partition: int | None
+    offsets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """
+    What a purge did, and what it could not do.
+
+    Attributes:
+        run: Names this run in the audit.
+        counts: Rows by what was done to them.
+        left: Rows of the outbox that stay for now.
+        keys: Parked keys that stay until a processor of their group looks, or a person resumes them.
+        stays: Topics that may still hold records.
+        unreadable: Payloads that could not be decoded, and so not be looked into.
+    """
+
+    run: UUID | None
+    counts: Mapping[str, int]
+    left: tuple[Left, ...] = ()
+    keys: int = 0
+    stays: tuple[Stay, ...] = ()
+    unreadable: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What a run has done so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    left: list[Left] = field(default_factory=list)
+    unreadable: int = 0
+
+    def add(self, erased: Erased) -> None:
+        """Add what one transaction did."""
+        self.counts.update(erased.counts)
+        self.left += erased.left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Source topics with the groups that read each, and how many partitions those have that a broker was asked about."""
+
+    groups: Mapping[str, frozenset[str]]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def stays_of(subject: Subject, sources: Sources, places: Iterable[Place]) -> tuple[Stay, ...]:
+    """Return the topics that may still hold records of *subject*: its sources, and where copies are known to lie."""
+    offsets: dict[tuple[str, Kind, int], set[int]] = {}
+    for place in places:
+        known = offsets.setdefault((place.topic, place.kind, place.partition), set())
+        if place.offset is not None:
+            known.add(place.offset)
+    found = [
+        Stay(topic=topic, kind=kind, partition=partition, offsets=tuple(sorted(known)))
+        for (topic, kind, partition), known in offsets.items()
+    ]
+    for topic in sources.groups:
+        at = None
+        if subject.key is not None and topic in sources.counts:
+            at = partition_of(subject.key.encode(), sources.counts[topic])
+        if not any(one.topic == topic and at in {None, one.partition} for one in found):
+            found.append(Stay(topic=topic, kind=Kind.SOURCE, partition=at))
+    return tuple(sorted(found, key=lambda one: (one.kind != Kind.SOURCE, one.topic, one.partition or 0)))
+
+
+def batches(found: Sequence[Found], size: int) -> Iterable[Sequence[Found]]:
+    """Yield *found* in pieces of at most *size*."""
+    for first in range(0, len(found), size):
+        yield found[first : first + size]

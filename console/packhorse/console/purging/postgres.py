@@ -1,0 +1,224 @@
+"""What is kept of a person in the tables: found in portions, erased in transactions that are each on the record."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from packhorse.console.acting.person import Person
+from packhorse.console.acting.postgres import Acting, Database
+from packhorse.console.purging import sql
+from packhorse.console.purging.model import Erased, Found, Kind, Left, Place, Sources, Table, Wanted
+from packhorse.console.purging.service import EraserFailed, Order, Portion
+from packhorse.core.naming import quarantine_topic, retry_topic
+from packhorse.core.rights import Right
+from packhorse.processor.erasing import Eraser
+from packhorse.processor.running.faults import describe
+from packhorse.schemas.framing import prefix
+
+DOING = "purge"
+LIMIT = 200
+"""Messages of one portion."""
+WINDOW, NARROW = 50_000, 2_000
+"""Rows of the outbox that one look goes over, by key, and where payloads have to be decoded."""
+PATIENCE = 60.0
+"""Seconds for one look: payloads of a large table may have to be read."""
+_FIND = {Table.PARKED: sql.PARKED, Table.RETRY: sql.RETRY, Table.QUARANTINE: sql.QUARANTINED}
+
+
+class PurgeTables:
+    """The tables of one database; each method raises what `Database.reading` or `Database.acting` does."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def schemas(self, person: Person) -> dict[int, str]:
+        """Return all registered schemas by id."""
+        with self._database.reading(person, right=Right.ADMINISTER, doing=DOING) as rows:
+            return {row["id"]: row["text"] for row in rows.all(sql.SCHEMAS)}
+
+    def portion(
+        self, person: Person, table: Table, wanted: Wanted, *, schemas: Sequence[int] | None, after: Any
+    ) -> Portion:
+        """
+        Return the next messages of the subject in *table*, behind *after*, with payloads where *schemas* are given.
+
+        Where it goes by a field they are candidates alone: their schema has the field.
+        """
+        values = _values(wanted, schemas)
+        with self._database.reading(person, right=Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as rows:
+            if table is Table.OUTBOX:
+                span = rows.all(sql.SPAN)[0]
+                first = span["first"] if after is None else after
+                until = first + (WINDOW if schemas is None else NARROW)
+                found = rows.all(sql.OUTBOX, {**values, "after": first, "until": until})
+                ended = until >= span["last"]
+                return _portion(table, found, next_=None if ended else until)
+            at = after or (None, None, None)
+            behind = {"after_id": at[0], "after_group": at[1], "after_topic": at[2], "limit": LIMIT}
+            found = rows.all(_FIND[table], {**values, **behind})
+        last = found[-1] if len(found) == LIMIT else None
+        return _portion(table, found, next_=last and (last["id"], last["group"], last["topic"]))
+
+    def begin(self, person: Person, order: Order) -> str:
+        """Put on the record that a purge begins, and return what stands for its subject there."""
+        with self._database.acting(person, Right.ADMINISTER, doing=DOING) as act:
+            mark = str(act.all(sql.MARK, {"subject": order.wanted.marked})[0]["mark"])
+            _record(act, order, mark, "begun")
+        return mark
+
+    def erase(self, person: Person, order: Order, mark: str, table: Table, found: Sequence[Found]) -> Erased:
+        """
+        Erase *found* of *table*, on the record with counts and places, all of it or nothing.
+
+        Rows are locked as processors do: the inbox first, then the message, keys last.
+        """
+        with self._database.acting(person, Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as act:
+            values = _members(order, found)
+            if table is Table.OUTBOX:
+                erased = self._outbox(act, order, values)
+            else:
+                erased = Erased(counts=_messages(act, values))
+            texts = {
+                "inbox texts cut": act.count(sql.INBOX_TEXTS, values),
+                "attempt texts cut": act.count(sql.ATTEMPT_TEXTS, values),
+                "traces in runs erased": act.count(sql.RUN_TRACES, values),
+            }
+            counts = {name: count for name, count in {**erased.counts, **texts}.items() if count}
+            places = [place.row() for one in found for place in one.places]
+            _record(act, order, mark, "erased", counts=counts, places=places, table=table.value)
+        return Erased(counts=counts, left=erased.left)
+
+    def traces(self, person: Person, order: Order, mark: str) -> Erased:
+        """Erase the key where it is named beside messages: in holds and runs that are over."""
+        if order.wanted.subject.key is None:
+            return Erased(counts={})
+        with self._database.acting(person, Right.ADMINISTER, doing=DOING) as act:
+            values = _values(order.wanted, None)
+            counts = {
+                "holds that are over, key erased": act.count(sql.HOLDS, values),
+                "runs that are over, key erased": int(act.all(sql.RUNS, values)[0]["n"]),
+            }
+            counts = {name: count for name, count in counts.items() if count}
+            if counts:
+                _record(act, order, mark, "erased", counts=counts)
+            else:
+                act.left_alone()
+        return Erased(counts=counts)
+
+    def application(self, person: Person, order: Order, mark: str, name: str, eraser: Eraser) -> Erased:
+        """
+        Let an application erase what it has, on the record, all of it or nothing.
+
+        Raises:
+            EraserFailed: It raised; names class and place, since its text may quote values.
+        """
+        with self._database.acting(person, Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as act:
+            try:
+                rows = eraser(act.connection, order.wanted.subject)
+            except Exception as error:  # noqa: BLE001 the application's own fault, told without its text
+                raise EraserFailed(
+                    f"eraser {name} failed: {describe(error)}; nothing of it was done"
+                ) from None
+            counts = {f"by {name}": rows or 0}
+            _record(act, order, mark, "erased", counts=counts)
+        return Erased(counts=counts)
+
+    def end(
+        self, person: Person, order: Order, mark: str, *, counts: Mapping[str, int], left: int
+    ) -> tuple[list[Place], int]:
+        """Put on the record that the purge is through; return where its records lay, and how many parked keys are left."""
+        with self._database.acting(person, Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as act:
+            _record(act, order, mark, "ended", counts=counts, left=left)
+            keys = 0
+            if order.wanted.subject.key is not None:
+                keys = int(act.all(sql.KEYS, _values(order.wanted, None))[0]["n"])
+            places = [
+                Place(**{**row, "kind": Kind(row["kind"])}) for row in act.all(sql.PLACES, {"mark": mark})
+            ]
+        return places, keys
+
+    def sources(self, person: Person, topic: str | None) -> Sources:
+        """Return the source topics that groups read here, *topic* alone where it is given."""
+        with self._database.reading(person) as rows:
+            found = rows.all(sql.SOURCES, {"topic": topic})
+        return Sources(groups={row["topic"]: frozenset(row["groups"]) for row in found})
+
+    def _outbox(self, act: Acting, order: Order, values: Mapping[str, Any]) -> Erased:
+        rows = act.all(sql.PURGE_OUTBOX, {**values, "unpublished": order.wanted.unpublished})
+        gone = [row for row in rows if row["gone"]]
+        lost = [row for row in gone if row["fate"] == "unpublished"]
+        for row in lost:
+            act.count(sql.DISCARD, {**row, "actor": act.actor, "why": order.why})
+            act.record("discard", why=order.why, message_id=row["id"], detail={"purge": str(order.run)})
+        left = [
+            Left(id=row["id"], aggregatetype=row["aggregatetype"], fate=row["fate"])
+            for row in rows
+            if not row["gone"]
+        ]
+        counts = {"outbox rows deleted": len(gone), "of these never published": len(lost)}
+        return Erased(counts=counts, left=tuple(left))
+
+
+def _messages(act: Acting, values: Mapping[str, Any]) -> dict[str, int]:
+    ended = act.count(sql.END, values)
+    return {
+        "messages given up": ended,
+        "quarantined emptied": act.count(sql.EMPTY_QUARANTINED, values),
+        "retries deleted": act.count(sql.DELETE_RETRY, values),
+        "followers deleted": act.count(sql.DELETE_PARKED, values),
+        "keys woken": act.count(sql.WAKE, values),
+    }
+
+
+def _record(act: Acting, order: Order, mark: str, step: str, **detail: Any) -> None:
+    wanted = order.wanted
+    named = {"run": str(order.run), "subject": mark, "by": wanted.by, "step": step, **detail}
+    act.record(DOING, why=order.why, group=wanted.group, topic=wanted.topic, detail=named)
+
+
+def _values(wanted: Wanted, schemas: Sequence[int] | None) -> dict[str, Any]:
+    key = wanted.subject.key
+    return {
+        "group": wanted.group,
+        "topic": wanted.topic,
+        "aggregatetype": wanted.aggregatetype,
+        "text": key,
+        "key": None if key is None else key.encode(),
+        "schemas": None if schemas is None else [prefix(number)[1:] for number in schemas],
+    }
+
+
+def _members(order: Order, found: Sequence[Found]) -> dict[str, Any]:
+    return {
+        "ids": [one.id for one in found],
+        "groups": [one.group for one in found],
+        "topics": [one.topic for one in found],
+        "group": order.wanted.group,
+    }
+
+
+def _portion(table: Table, rows: Sequence[Mapping[str, Any]], *, next_: Any) -> Portion:
+    return Portion(
+        found=tuple(
+            (
+                Found(id=row["id"], group=row["group"], topic=row["topic"], places=_places(table, row)),
+                row["payload"],
+            )
+            for row in rows
+        ),
+        next=next_,
+    )
+
+
+def _places(table: Table, row: Mapping[str, Any]) -> tuple[Place, ...]:
+    if table is Table.OUTBOX:
+        return ()
+    found = [Place(topic=row["topic"], partition=row["partition"], offset=row["offset"])]
+    if table is Table.RETRY:
+        topic = retry_topic(row["topic"], row["group"], row["tier"])
+        at = row["partition"] if row["at"] is None else row["at"]
+        found.append(Place(topic=topic, partition=at, offset=row["spot"], kind=Kind.TIER))
+    if table is Table.QUARANTINE:
+        topic = quarantine_topic(row["topic"], row["group"])
+        at = row["partition"] if row["at"] is None else row["at"]
+        found.append(Place(topic=topic, partition=at, offset=row["spot"], kind=Kind.QUARANTINE))
+    return tuple(found)

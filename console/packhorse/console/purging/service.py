@@ -1,0 +1,253 @@
+"""Erase what is kept of a person: in portions, each on the record; again from the beginning after a crash, with the same end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+from uuid import UUID
+
+from packhorse.console.acting.person import Person
+from packhorse.console.purging.fields import has_value, tagged_by
+from packhorse.console.purging.model import (
+    Erased,
+    Found,
+    Place,
+    Report,
+    Sources,
+    Table,
+    Tally,
+    Wanted,
+    batches,
+    stays_of,
+)
+from packhorse.core.acts import checked_why
+from packhorse.core.clock import SYSTEM_CHANCE, Chance
+from packhorse.core.errors import InfrastructureError, MessageFault, PackhorseError, UnknownSchema, UsageError
+from packhorse.processor.erasing import Eraser
+from packhorse.schemas.decode import Decoder
+
+BATCH = 200
+"""Messages that one transaction erases."""
+Heard = Callable[[str], None]
+"""Takes a line on how far it is; it names nobody."""
+Erasers = Sequence[tuple[str, Eraser]]
+"""What applications have declared, by name."""
+
+
+class EraserFailed(PackhorseError):
+    """Name the application's eraser that raised, with class and place; what was erased before it stays so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A purge that a person ordered: what is to go, why, and what names its run."""
+
+    run: UUID
+    wanted: Wanted
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portion:
+    """Some messages, each with its payload where it has to be decoded, and behind what the next portion begins; None: none follows."""
+
+    found: tuple[tuple[Found, bytes | None], ...] = field(repr=False)
+    next: Any
+
+
+class PurgeSource(Protocol):
+    """Find and erase in one database; promises and raises what `PurgeTables` does."""
+
+    def schemas(self, person: Person) -> dict[int, str]:
+        """Return all registered schemas by id."""
+
+    def portion(
+        self, person: Person, table: Table, wanted: Wanted, *, schemas: Sequence[int] | None, after: Any
+    ) -> Portion:
+        """Return the next messages of the subject in *table*, behind *after*."""
+
+    def begin(self, person: Person, order: Order) -> str:
+        """Put on the record that a purge begins, and return what stands for its subject there."""
+
+    def erase(self, person: Person, order: Order, mark: str, table: Table, found: Sequence[Found]) -> Erased:
+        """Erase *found* of *table*, on the record, all of it or nothing."""
+
+    def traces(self, person: Person, order: Order, mark: str) -> Erased:
+        """Erase the key where it is named beside messages."""
+
+    def application(self, person: Person, order: Order, mark: str, name: str, eraser: Eraser) -> Erased:
+        """Let an application erase what it has, on the record, all of it or nothing."""
+
+    def end(
+        self, person: Person, order: Order, mark: str, *, counts: Mapping[str, int], left: int
+    ) -> tuple[list[Place], int]:
+        """Put on the record that it is through; return where its records lay, and how many parked keys there are."""
+
+    def sources(self, person: Person, topic: str | None) -> Sources:
+        """Return the source topics that groups read here."""
+
+
+class PurgeQuestions(Protocol):
+    """Ask the broker. Raises BrokerUnavailable, or NotReady without the right."""
+
+    def partitions(self, topic: str) -> int | None:
+        """Return how many partitions *topic* has; None: it does not exist."""
+
+
+class Purging:
+    """
+    The erasure of one database, for one person.
+
+    Args:
+        broker: Says how many partitions topics have; None: no broker is set.
+    """
+
+    def __init__(
+        self,
+        tables: PurgeSource,
+        person: Person,
+        *,
+        broker: PurgeQuestions | None = None,
+        chance: Chance = SYSTEM_CHANCE,
+    ) -> None:
+        self._tables = tables
+        self._person = person
+        self._broker = broker
+        self._chance = chance
+
+    def preview(self, wanted: Wanted) -> Report:
+        """
+        Count what there is of the subject, table by table; changes nothing.
+
+        Raises:
+            UsageError: No schema marks the field personal.
+            Forbidden: The person may not purge.
+        """
+        tally = Tally()
+        look = self._look(wanted, tally)
+        for table in wanted.tables:
+            for found in look.through(table):
+                tally.counts[table.value] += len(found)
+        sources = self._counted(wanted)
+        return Report(
+            run=None,
+            counts=dict(tally.counts),
+            stays=stays_of(wanted.subject, sources, ()),
+            unreadable=tally.unreadable,
+        )
+
+    def purge(
+        self, wanted: Wanted, *, why: str, erasers: Erasers = (), heard: Heard = lambda _: None
+    ) -> Report:
+        """
+        Erase what is kept of the subject, in transactions of at most BATCH messages, each with its row in the audit.
+
+        A purge that was broken off is run again: what is gone is gone, and its counts stand under the earlier run.
+
+        Raises:
+            UsageError: *why* is empty, or no schema marks the field personal.
+            Forbidden: The person may not purge, by now.
+            EraserFailed: An application's eraser raised; all before it is done.
+        """
+        order = Order(run=self._chance.token(), wanted=wanted, why=checked_why(why))
+        tally = Tally()
+        look = self._look(wanted, tally)
+        mark = self._tables.begin(self._person, order)
+        for table in wanted.tables:
+            done = 0
+            for found in look.through(table):
+                for some in batches(found, BATCH):
+                    tally.add(self._tables.erase(self._person, order, mark, table, some))
+                    done += len(some)
+                    heard(f"{table.value}: {done}")
+        tally.add(self._tables.traces(self._person, order, mark))
+        for name, eraser in erasers:
+            tally.add(self._tables.application(self._person, order, mark, name, eraser))
+            heard(f"{name}: done")
+        counts = dict(tally.counts)
+        places, keys = self._tables.end(self._person, order, mark, counts=counts, left=len(tally.left))
+        return Report(
+            run=order.run,
+            counts=counts,
+            left=tuple(tally.left),
+            keys=keys,
+            stays=stays_of(wanted.subject, self._counted(wanted), places),
+            unreadable=tally.unreadable,
+        )
+
+    def _look(self, wanted: Wanted, tally: Tally) -> "_Look":
+        path = wanted.subject.path
+        if path is None:
+            return _Look(tables=self._tables, person=self._person, wanted=wanted, tally=tally)
+        schemas = self._tables.schemas(self._person)
+        return _Look(
+            tables=self._tables,
+            person=self._person,
+            wanted=wanted,
+            tally=tally,
+            schemas=tagged_by(schemas, path),
+            decoder=Decoder(_Registered(schemas)),
+        )
+
+    def _counted(self, wanted: Wanted) -> Sources:
+        sources = self._tables.sources(self._person, wanted.topic)
+        groups = dict(sources.groups)
+        if wanted.topic is not None:
+            groups.setdefault(wanted.topic, frozenset())
+        counts: dict[str, int] = {}
+        for topic in groups if self._broker is not None and wanted.subject.key is not None else ():
+            try:
+                count = self._broker.partitions(topic) if self._broker is not None else None
+            except (InfrastructureError, UsageError):
+                break  # the report then names no partition
+            if count is not None:
+                counts[topic] = count
+        return replace(sources, groups=groups, counts=counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """A walk through the tables; where the subject is a field's value, payloads are decoded to find it."""
+
+    tables: PurgeSource
+    person: Person
+    wanted: Wanted
+    tally: Tally
+    schemas: tuple[int, ...] | None = None
+    decoder: Decoder | None = None
+
+    def through(self, table: Table) -> Any:
+        """Yield the messages of the subject in *table*, portion by portion."""
+        after: Any = None
+        while True:
+            portion = self.tables.portion(self.person, table, self.wanted, schemas=self.schemas, after=after)
+            if found := [one for one, payload in portion.found if self._is_theirs(payload)]:
+                yield found
+            if portion.next is None:
+                return
+            after = portion.next
+
+    def _is_theirs(self, payload: bytes | None) -> bool:
+        subject = self.wanted.subject
+        if self.decoder is None or subject.path is None or subject.value is None:
+            return True
+        if payload is None:
+            return False
+        try:
+            value = self.decoder.plain(payload).value
+        except MessageFault:
+            self.tally.unreadable += 1
+            return False
+        return has_value(value, subject.path, subject.value)
+
+
+class _Registered:
+    """Schemas that the table of this database knows."""
+
+    def __init__(self, schemas: Mapping[int, str]) -> None:
+        self._schemas = schemas
+
+    def schema_of(self, schema_id: int) -> str:
+        """Return the schema with the id; raises UnknownSchema."""
+        if schema_id not in self._schemas:
+            raise UnknownSchema(f"schema id {schema_id} is not registered in this database")
+        return self._schemas[schema_id]
