@@ -154,7 +154,7 @@ def _wanted(
     else:
         path, equals, value = _given(tagged or "").partition("=")
         if not equals or not path:
-            raise UsageError("--field is NAME=VALUE, such as passenger.email=ann@example.org")
+            raise UsageError("--field is NAME=VALUE, such as passenger.email=somebody@example.org")
         whose = Subject(path=path, value=value)
     return Wanted(
         subject=whose, topic=topic, aggregatetype=aggregatetype, group=group, unpublished=unpublished
