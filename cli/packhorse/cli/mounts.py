@@ -109,6 +109,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="List, show and redrive messages that wait for a person.",
     ),
     Mount(
+        name="redrive",
+        target="packhorse.console.redriving.cli:app",
+        panel=Panel.SEE,
+        line="Send a frozen set of quarantined messages back, in stages.",
+    ),
+    Mount(
         name="console",
         target="packhorse.console.api.cli:app",
         panel=Panel.SEE,

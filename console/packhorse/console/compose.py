@@ -13,11 +13,13 @@ from packhorse.console.pausing.service import Pausing
 from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.console.top.service import Top
 from packhorse.console.truth.service import Truth
+from packhorse.core.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from packhorse.console.acting.postgres import Database
@@ -79,6 +81,7 @@ def rooms(
     from packhorse.console.purging.postgres import PurgeTables
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
+    from packhorse.console.redriving.postgres import RedriveTables
     from packhorse.console.replaying.postgres import ReplayTables
     from packhorse.console.top.postgres import TopTables
     from packhorse.console.truth.postgres import FactTables
@@ -97,6 +100,7 @@ def rooms(
         top=Top(TopTables(database), person, broker=_ends(settings)),
         replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
+        redrives=Redrives(RedriveTables(database), person, clock=SYSTEM_CLOCK),
     )
 
 

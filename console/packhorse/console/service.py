@@ -10,6 +10,7 @@ from packhorse.console.pausing.service import Pausing
 from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
 from packhorse.console.top.service import Top
 from packhorse.console.truth.service import Truth
@@ -30,3 +31,4 @@ class Service:
     replays: Replays
     offsets: Offsets
     top: Top
+    redrives: Redrives

@@ -55,6 +55,7 @@ GRANT INSERT, UPDATE, DELETE ON "{{schema}}".parked_key, "{{schema}}".pause TO "
 GRANT INSERT ON "{{schema}}".parked_message, "{{schema}}".failure_note TO "{{role}}";
 GRANT INSERT, UPDATE ON "{{schema}}".failure_group, "{{schema}}".redrive, "{{schema}}".redrive_member, "{{schema}}".replay,
     "{{schema}}".replay_partition TO "{{role}}";
+GRANT DELETE ON "{{schema}}".redrive TO "{{role}}";
 GRANT INSERT, DELETE ON "{{schema}}".replay_message TO "{{role}}";
 GRANT UPDATE (orders, token) ON "{{schema}}".relay TO "{{role}}";
 GRANT INSERT, UPDATE ON "{{schema}}".relay_hold TO "{{role}}";

@@ -71,9 +71,10 @@ locked to the end of the transaction, so that a right cannot be withdrawn beneat
 
 QUARANTINE = """
 ALTER TABLE "{schema}".quarantined_message ADD COLUMN discarded_at timestamptz, ADD COLUMN purged_at timestamptz,
-    ADD COLUMN edited_as uuid;
+    ADD COLUMN edited_as uuid, ADD COLUMN redrive_refused text;
 COMMENT ON COLUMN "{schema}".quarantined_message.purged_at IS 'When key, payload and headers were erased: it cannot be sent again';
 COMMENT ON COLUMN "{schema}".quarantined_message.edited_as IS 'The id of the edited copy that took its place';
+COMMENT ON COLUMN "{schema}".quarantined_message.redrive_refused IS 'Why the broker did not take the copy of its last redrive';
 UPDATE "{schema}".quarantined_message SET discarded_at = clock_timestamp() WHERE state = 'discarded';
 CREATE FUNCTION "{schema}".error_site(error text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp AS $body$
@@ -256,7 +257,8 @@ CREATE TABLE "{schema}".redrive (
     rate float8 NOT NULL,
     stages bigint[] NOT NULL,
     stage int NOT NULL DEFAULT 0,
-    most_failures int NOT NULL DEFAULT 0,
+    first_stage int NOT NULL DEFAULT 0,
+    most_failures int,
     previewed_by text NOT NULL,
     previewed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     expires_at timestamptz NOT NULL,
@@ -272,6 +274,8 @@ CREATE TABLE "{schema}".redrive (
 );
 COMMENT ON TABLE "{schema}".redrive IS
     'Redrives of frozen sets: what a preview froze, who confirmed it, and how far its runner is';
+COMMENT ON COLUMN "{schema}".redrive.first_stage IS 'The stage with which the sizes begin: after a halt they begin small again';
+COMMENT ON COLUMN "{schema}".redrive.most_failures IS 'Failures in a stage that are borne; null: none in small stages, else a tenth';
 COMMENT ON COLUMN "{schema}".redrive.said IS 'Why it was halted, paused or aborted';
 CREATE INDEX redrive_open ON "{schema}".redrive (state) WHERE state IN ('running', 'paused', 'halted');
 CREATE TABLE "{schema}".redrive_member (
@@ -289,6 +293,7 @@ CREATE TABLE "{schema}".redrive_member (
     state text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'asked', 'good', 'bad', 'moved', 'left')),
     stage int,
     asked_at timestamptz,
+    refused boolean NOT NULL DEFAULT false,
     said text,
     PRIMARY KEY (redrive_id, ordinal)
 );
@@ -296,8 +301,9 @@ COMMENT ON TABLE "{schema}".redrive_member IS 'The frozen members of a redrive, 
 COMMENT ON COLUMN "{schema}".redrive_member.key_hash IS 'Stands for its key, so that those of one key go one after another';
 COMMENT ON COLUMN "{schema}".redrive_member.state IS
     'asked: ordered in the tables; good, bad: proved by an outcome; moved: it was no longer as previewed; left: not asked for';
-CREATE INDEX redrive_member_open ON "{schema}".redrive_member (redrive_id, ordinal) WHERE state IN ('waiting', 'asked');
-CREATE INDEX redrive_member_key ON "{schema}".redrive_member (redrive_id, group_id, topic, key_hash, ordinal);
+CREATE INDEX redrive_member_waiting ON "{schema}".redrive_member (redrive_id, ordinal) WHERE state = 'waiting';
+CREATE INDEX redrive_member_asked ON "{schema}".redrive_member (redrive_id, ordinal) WHERE state = 'asked';
+CREATE INDEX redrive_member_key ON "{schema}".redrive_member (key_hash, group_id, topic, redrive_id, ordinal);
 CREATE INDEX redrive_member_message ON "{schema}".redrive_member (message_id);
 """
 
