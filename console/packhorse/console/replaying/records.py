@@ -95,6 +95,12 @@ class Matcher:
             found.append(first_delivery(record, headers, _typed(kind), stream))
         return found
 
+    def only(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return those of *records* that are wanted, and ask no more of them: a fifth of the work."""
+        if not (self.types or self.keys or self.left_out):
+            return records
+        return [one.record for one in self(records)]
+
 
 def matcher_of(wanted: Wanted, topic_id: UUID) -> Matcher:
     """Return what says which records *wanted* means."""

@@ -24,10 +24,9 @@ class Lasts:
         if self._full:
             return
         last = self._last
-        for delivery in self.matcher(records):
-            key = delivery.record.key
-            if key is not None:
-                last[hash(key)] = delivery.record.offset
+        last.update(
+            [(hash(one.key), one.offset) for one in self.matcher.only(records) if one.key is not None]
+        )
         self._full = len(last) > MOST_KEYS
 
     def split(self, deliveries: list[Delivery], to: int) -> tuple[frozenset[str], frozenset[str]]:
