@@ -93,12 +93,17 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discard:
-    """Who gave an outbox row up, from which hold, so that it is never published."""
+    """Who gave an outbox row up, from which hold (0: a purge erased it), so that it is never published."""
 
     hold: int
     actor: str
     why: str | None
     at: datetime
+
+    @property
+    def way(self) -> str:
+        """Return how it was given up."""
+        return f"from hold {self.hold}" if self.hold else "by a purge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

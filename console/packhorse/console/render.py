@@ -82,7 +82,7 @@ def _kept_back(status: Status) -> list[tuple[str, object]]:
         pairs.append(
             (
                 "discarded",
-                f"{at(gone.at)} by {gone.actor}, from hold {gone.hold}: {gone.why or 'no reason given'}",
+                f"{at(gone.at)} by {gone.actor}, {gone.way}: {gone.why or 'no reason given'}",
             )
         )
     return pairs

@@ -298,3 +298,28 @@ def _waits(connection: psycopg.Connection[Any]) -> bool:
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     ).fetchone()
     return row is not None and row[0] > 0
+
+
+@pytest.mark.case("X-07")
+def test_what_somebody_planted_on_the_record_is_only_shown(
+    connection: psycopg.Connection[Any], database: str
+) -> None:
+    """Fails when the record's text reaches a terminal or a spreadsheet as it is: whoever acts could plant commands and formulas."""
+    planted = '=HYPERLINK("http://x")\x1b[2J\u202e'
+    connection.execute(
+        "INSERT INTO packhorse.audit (actor, act, group_id, topic, detail, why) VALUES (%(p)s, %(p)s, %(p)s, %(p)s,"
+        " jsonb_build_object('x', %(p)s::text), %(p)s)",
+        {"p": planted},
+    )
+    env = environ(database)
+    for form in ((), ("--csv",), ("--json",)):
+        out = packhorse("audit", "list", *form, **env).out
+        assert "HYPERLINK" in out
+        assert not {"\x1b", "\u202e"} & set(out)
+    cells = next(csv.reader(io.StringIO(packhorse("audit", "list", "--csv", **env).out.splitlines()[1])))
+    assert [cell for cell in cells if cell.startswith("=")] == []
+    made = packhorse("operators", "token", "ci", "--role", "viewer", "--why", planted, **env)
+    assert (made.code, "\x1b" in made.err) == (0, False)
+    for name in (planted, "a\x1bb"):
+        refused = packhorse("operators", "remove", name, **env)
+        assert (refused.code, "\x1b" in refused.err) == (2, False)

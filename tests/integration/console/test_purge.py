@@ -181,6 +181,11 @@ def test_what_is_not_published_stays_and_is_named(
     ]
     acts = connection.execute("SELECT message_id FROM packhorse.audit WHERE act = 'discard'").fetchall()
     assert acts == [(late.outbox,)]
+    told = packhorse("status", late.outbox, PACKHORSE_DATABASE_URL=database).out
+    assert "by a purge: request 4711" in told
+    assert ANN not in told
+    told = packhorse("explain", late.follower, PACKHORSE_DATABASE_URL=database).out
+    assert "by a purge, which erased what was kept of its subject" in told
 
 
 def test_of_one_group_or_topic_alone(connection: psycopg.Connection[Any], database: str, bob: Life) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.rows import dict_row
+from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier
 from psycopg.types.json import Jsonb
 
@@ -55,7 +55,7 @@ class Rows:
 
     def carry(self, steps: Steps[T]) -> T:
         """Run *steps*, which the processor's daemon has too, in this transaction, and return their result."""
-        cursor, answer = self._cursor.connection.cursor(), None
+        cursor, answer = self._cursor.connection.cursor(row_factory=tuple_row), None
         try:
             while True:
                 text, parameters = next(steps) if answer is None else steps.send(answer)

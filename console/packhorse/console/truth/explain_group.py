@@ -88,6 +88,8 @@ def _skipped(draft: Draft, inbox: InboxRow, viewer: Viewer) -> None:
 def _discarded(draft: Draft, status: Status, group: GroupStatus, inbox: InboxRow, viewer: Viewer) -> None:
     act = _last_act(status, group, "discard")
     by = "" if act is None else f" by {act.actor}: {act.why or 'no reason given'}"
+    if inbox.reason == "purged":
+        by = " by a purge, which erased what was kept of its subject"
     draft.stands.append(
         f"it was given up {viewer.moment(inbox.changed_at)}{by}; its effect never comes about in this group"
     )

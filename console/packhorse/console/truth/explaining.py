@@ -121,7 +121,7 @@ def _published(draft: Draft, status: Status, viewer: Viewer) -> None:
         case Published.NEVER if status.discard is not None:
             gone = status.discard
             draft.stands.append(
-                f"it will never be published: {gone.actor} gave it up {viewer.moment(gone.at)}, from hold {gone.hold}: "
+                f"it will never be published: {gone.actor} gave it up {viewer.moment(gone.at)}, {gone.way}: "
                 f"{gone.why or 'no reason given'}"
             )
             draft.nothing = "nothing: write the message anew if it is needed after all"
