@@ -44,6 +44,7 @@ def test_a_look_finds_what_the_tables_hold(database: str, connection: psycopg.Co
     stages.process(ago=timedelta(hours=1))
     stages.pause(why="import")
     run = stages.redrive(head)
+    ended = stages.redrive(head, member="good")
     recorded(connection)
     ran = packhorse("top", "--json", PACKHORSE_DATABASE_URL=database)
     assert ran.code == 0, ran.err
@@ -63,7 +64,13 @@ def test_a_look_finds_what_the_tables_hold(database: str, connection: psycopg.Co
     assert [(each["id"], each["done"], each["total"], each["live"]) for each in found["runs"]] == [
         (run, 0, 1, True)
     ]
-    assert {each["table"] for each in found["sizes"]} == {"inbox", "outbox"}
+    assert {each["table"] for each in found["sizes"]} == {
+        "inbox",
+        "outbox",
+        "parked_message",
+        "quarantined_message",
+        "retry_message",
+    }
     assert any("does not move: a.b[1], trouble" in text for text in found["wrong"])
     assert any("a retry is overdue by 5 min" in text for text in found["wrong"])
     assert found["oldest"] is not None

@@ -187,7 +187,7 @@ def test_what_is_wrong_is_named_first(given: dict[str, Any], wrong: str) -> None
 def test_what_people_wanted_and_what_only_waits_is_no_alarm() -> None:
     made = view(
         paused=(Paused(group=G, what="the group", by="ann", why="import", at=NOON - MINUTE),),
-        waiting=(Waiting(group=G, retries=5, due_at=NOON + MINUTE, parked_keys=20_000, paused_keys=2),),
+        waiting=(Waiting(group=G, retries=5, due_at=NOON + MINUTE, parked_keys=10_000, paused_keys=2),),
         failing=(Failing(group=G, type="T", reason="permanent", messages=7, last_at=NOON - MINUTE),),
         runs=(run(),),
     )
@@ -196,7 +196,7 @@ def test_what_people_wanted_and_what_only_waits_is_no_alarm() -> None:
     for part in (
         "figures: the group, by ann for 60 s: import",
         "figures: 2 keys",
-        "20,000+",
+        "10,000+",
         "figures: 7 of T, permanent",
         "redrive 7, running: 50 of 200 (25%), box:42",
     ):

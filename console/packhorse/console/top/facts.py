@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 Place = tuple[str, int]
 
-COUNTED = 20_000
+COUNTED = 10_000
 """Rows that one count goes through at most; a number as high means "at least"."""
 ALIVE = timedelta(seconds=20)
 """A process writes every five seconds that it lives."""
@@ -76,7 +76,6 @@ class Waiting:
     Attributes:
         due_at: When the next retry is due, or was.
         oldest_quarantined: Since when the oldest message rests in quarantine.
-        oldest_key: Since when the oldest of the parked keys that were looked at is parked.
     """
 
     group: str
@@ -86,7 +85,6 @@ class Waiting:
     paused_keys: int = 0
     followers: int = 0
     oldest_quarantined: datetime | None = None
-    oldest_key: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,13 +45,16 @@ class TopTables:
             asked = _Asked(rows, self._clock, self._told)
             now = asked.all("now", sql.NOW)[0]
             groups = [row["name"] for row in asked.all("groups", sql.GROUPS)]
-            wanted = {"groups": groups, "most": COUNTED}
             return Look(
                 at=now["at"],
                 drawn=now["drawn"],
                 shards=tuple(_shards(asked.all("relay", RELAY), asked.all("published", sql.PUBLISHED))),
                 marks=tuple(Mark(**row) for row in asked.all("marks", sql.MARKS)),
-                waiting=tuple(Waiting(**row) for row in asked.all("waiting", sql.WAITING, wanted)),
+                waiting=tuple(
+                    Waiting(**row)
+                    for group in groups
+                    for row in asked.all("waiting", sql.WAITING, {"group": group, "most": COUNTED})
+                ),
                 failing=tuple(Failing(**row) for row in asked.all("failing", sql.FAILING)),
                 processes=tuple(_process(row) for row in asked.all("processes", sql.PROCESSES)),
                 paused=tuple(Paused(**row) for row in asked.all("paused", sql.PAUSED)),

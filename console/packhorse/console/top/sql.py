@@ -21,27 +21,24 @@ ORDER BY w.group_id, w.topic, w.partition, w.first_at DESC LIMIT 20000
 
 GROUPS = """
 SELECT w.group_id AS name FROM {schema}.watermark AS w UNION SELECT m.group_id FROM {schema}.processor_member AS m
-UNION SELECT p.group_id FROM {schema}.pause AS p ORDER BY 1 LIMIT 200
+UNION SELECT p.group_id FROM {schema}.pause AS p ORDER BY 1 LIMIT 100
 """
 """The groups that work in this database."""
 
 WAITING = """
-SELECT g.name AS "group",
-       (SELECT count(*) FROM (SELECT FROM {schema}.retry_message AS r WHERE r.group_id = g.name LIMIT %(most)s) AS r)::int AS retries,
-       (SELECT r.due_at FROM {schema}.retry_message AS r WHERE r.group_id = g.name ORDER BY r.due_at LIMIT 1) AS due_at,
-       k.parked_keys, k.oldest_key,
-       (SELECT count(*) FROM (SELECT FROM {schema}.parked_key AS k WHERE k.group_id = g.name AND k.paused LIMIT %(most)s) AS k)::int
+SELECT %(group)s AS "group",
+       (SELECT count(*) FROM (SELECT FROM {schema}.retry_message AS r WHERE r.group_id = %(group)s LIMIT %(most)s) AS r)::int AS retries,
+       (SELECT r.due_at FROM {schema}.retry_message AS r WHERE r.group_id = %(group)s ORDER BY r.due_at LIMIT 1) AS due_at,
+       (SELECT count(*) FROM (SELECT FROM {schema}.parked_key AS k WHERE k.group_id = %(group)s LIMIT %(most)s) AS k)::int
+           AS parked_keys,
+       (SELECT count(*) FROM (SELECT FROM {schema}.parked_key AS k WHERE k.group_id = %(group)s AND k.paused LIMIT %(most)s) AS k)::int
            AS paused_keys,
-       (SELECT count(*) FROM (SELECT FROM {schema}.parked_message AS f WHERE f.group_id = g.name LIMIT %(most)s) AS f)::int
+       (SELECT count(*) FROM (SELECT FROM {schema}.parked_message AS f WHERE f.group_id = %(group)s LIMIT %(most)s) AS f)::int
            AS followers,
-       (SELECT q.quarantined_at FROM {schema}.quarantined_message AS q WHERE q.group_id = g.name AND q.state = 'quarantined'
+       (SELECT q.quarantined_at FROM {schema}.quarantined_message AS q WHERE q.group_id = %(group)s AND q.state = 'quarantined'
          ORDER BY q.quarantined_at LIMIT 1) AS oldest_quarantined
-FROM unnest(%(groups)s::text[]) AS g (name) CROSS JOIN LATERAL (
-    SELECT count(*)::int AS parked_keys, min(k.parked_at) AS oldest_key
-    FROM (SELECT k.parked_at FROM {schema}.parked_key AS k WHERE k.group_id = g.name LIMIT %(most)s) AS k) AS k
-ORDER BY 1
 """
-"""What waits in each group, counted up to a bound, by the indexes that begin with the group."""
+"""What waits in one group, counted up to a bound, by the indexes that begin with the group."""
 
 FAILING = """
 SELECT t.group_id AS "group", t.type, t.reason, sum(t.n)::bigint AS messages, max(t.last_at) AS last_at
@@ -69,8 +66,8 @@ FROM {schema}.pause AS p ORDER BY 1, 2 LIMIT 200
 """What people have paused, keys aside."""
 
 RUNS = """
-(SELECT 'redrive' AS kind, r.id, r.state, NULL AS "group", r.members - (SELECT count(*) FROM (SELECT FROM {schema}.redrive_member AS m
-          WHERE m.redrive_id = r.id AND m.state IN ('waiting', 'asked') LIMIT 200000) AS m) AS done,
+(SELECT 'redrive' AS kind, r.id, r.state, NULL AS "group", coalesce((SELECT m.ordinal - 1 FROM {schema}.redrive_member AS m
+          WHERE m.redrive_id = r.id AND m.state IN ('waiting', 'asked') ORDER BY m.ordinal LIMIT 1), r.members) AS done,
         r.members AS total, r.runner, coalesce(r.lease_until > clock_timestamp(), false) AS live,
         coalesce(r.confirmed_by, r.previewed_by) AS by, r.said
  FROM {schema}.redrive AS r WHERE r.state IN ('running', 'paused', 'halted') ORDER BY r.id LIMIT 20)
@@ -82,13 +79,16 @@ UNION ALL
      FROM {schema}.replay_partition AS p WHERE p.replay_id = r.id) AS p
  WHERE r.state IN ('running', 'paused', 'halted') ORDER BY r.id LIMIT 20)
 """
-"""Redrives and replays that are not over."""
+"""Redrives and replays that are not over; a redrive is as far as its first member that is not finished, for they go in order."""
 
 SIZES = """
 SELECT t.name AS table, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes,
-       coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint AS rows
-FROM (VALUES ('outbox', '{schema}.outbox'::regclass), ('inbox', '{schema}.inbox'::regclass)) AS t (name, parent)
-LEFT JOIN pg_inherits AS i ON i.inhparent = t.parent LEFT JOIN pg_class AS c ON c.oid = i.inhrelid
+       coalesce(sum(greatest(c.reltuples, 0)) FILTER (WHERE c.relkind = 'r'), 0)::bigint AS rows
+FROM (VALUES ('outbox', '{schema}.outbox'::regclass), ('inbox', '{schema}.inbox'::regclass),
+             ('retry_message', '{schema}.retry_message'::regclass), ('parked_message', '{schema}.parked_message'::regclass),
+             ('quarantined_message', '{schema}.quarantined_message'::regclass)) AS t (name, parent)
+CROSS JOIN LATERAL (SELECT t.parent::oid AS oid UNION ALL SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = t.parent) AS p
+JOIN pg_class AS c ON c.oid = p.oid
 GROUP BY t.name ORDER BY t.name
 """
-"""How large outbox and inbox are, by the files; rows as the planner believes."""
+"""How large these tables are, by the files; rows as the planner believes."""

@@ -399,5 +399,5 @@ REVOKE EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean), "{schem
 def upgrade() -> None:
     """Make the tables, count what is there, and keep counting."""
     schema = context.config.attributes["schema"]
-    for part in (OPERATOR, QUARANTINE, TALLY, REDRIVE, REPLAY, AUDIT, PAUSED_KEY, REVOKE):
+    for part in (OPERATOR, QUARANTINE, TALLY, REDRIVE, REPLAY, AUDIT, PAUSED_KEY, LOOKS, REVOKE):
         op.execute(part.format(schema=schema))
