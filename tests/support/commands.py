@@ -15,6 +15,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "quarantine note": ("01234567", "known"),
     "quarantine ack": ("01234567", "--why", "known"),
     "quarantine unack": ("01234567",),
+    "quarantine restore": (ID, "--why", "needed", "--yes"),
     "quarantine redrive": (ID, "--why", "fixed", "--yes"),
     "processor run": ("examples.flights.figures:app",),
     "processor status": ("--group", "figures"),

@@ -12,6 +12,8 @@ from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
 from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
+from packhorse.console.quarantine.restoring.listing import Bound
+from packhorse.console.quarantine.restoring.service import Restoring
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
@@ -81,6 +83,7 @@ def rooms(
     from packhorse.console.purging.postgres import PurgeTables
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
+    from packhorse.console.quarantine.restoring.postgres import RestoringTables
     from packhorse.console.redriving.postgres import RedriveTables
     from packhorse.console.replaying.postgres import ReplayTables
     from packhorse.console.top.postgres import TopTables
@@ -97,6 +100,13 @@ def rooms(
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),
+        restoring=Restoring(
+            RestoringTables(database),
+            truth,
+            person,
+            ranges=_ranges(settings),
+            bound=Bound(records=settings.search_records, seconds=settings.search_seconds),
+        ),
         top=Top(TopTables(database), person, broker=_ends(settings)),
         replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),

@@ -9,6 +9,7 @@ from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
 from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
+from packhorse.console.quarantine.restoring.service import Restoring
 from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
@@ -28,6 +29,7 @@ class Service:
     truth: Truth
     quarantine: Quarantine
     groups: Groups
+    restoring: Restoring
     replays: Replays
     offsets: Offsets
     top: Top

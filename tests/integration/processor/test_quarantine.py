@@ -7,7 +7,8 @@ import pytest
 from tests.support.processing import GROUP, Ground, headers_of, names_of, note, noting
 from tests.support.wait import eventually
 
-from packhorse.console.quarantine.shell import Request, run_discard, run_redrive
+from packhorse.console.compose import service_of
+from packhorse.console.quarantine.shell import Request, discard_one, run_redrive
 from packhorse.console.settings import ConsoleSettings
 from packhorse.processor import Context, Processor, Quarantine, Retry
 
@@ -121,7 +122,8 @@ def redrive(ground: Ground, sent: Any) -> None:
 
 def discard(ground: Ground, sent: Any) -> None:
     """Do what `packhorse quarantine discard` does."""
-    assert run_discard(_request(sent), _console(ground)) == 0
+    with service_of(_console(ground)) as service:
+        discard_one(service, sent, (GROUP, None), why="a test", asks=False, told=False)
 
 
 def _request(sent: Any) -> Request:

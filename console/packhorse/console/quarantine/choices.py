@@ -31,8 +31,17 @@ def state_of(choice: StateChoice) -> "State | None":
     return None if choice is StateChoice.ALL else State(choice.value)
 
 
-def settings_of(url: str | None, schema: str | None, registry: str | None = None) -> "ConsoleSettings":
+def settings_of(
+    url: str | None, schema: str | None, registry: str | None = None, broker: str | None = None
+) -> "ConsoleSettings":
     """Return the console's settings, with what flags say."""
     from packhorse.console.settings import ConsoleSettings
 
-    return ConsoleSettings.load({"database_url": url, "database_schema": schema, "registry_url": registry})
+    return ConsoleSettings.load(
+        {
+            "database_url": url,
+            "database_schema": schema,
+            "registry_url": registry,
+            "kafka_bootstrap_servers": broker,
+        }
+    )

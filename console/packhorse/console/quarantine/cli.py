@@ -12,6 +12,7 @@ from packhorse.console.quarantine.choices import (
     settings_of,
 )
 from packhorse.console.quarantine.groups import cli as commands
+from packhorse.console.quarantine.restoring import cli as restoring
 from packhorse.schemas import flags
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app.command("group")(commands.group)
 app.command("note")(commands.note)
 app.command("ack")(commands.ack)
 app.command("unack")(commands.unack)
+app.command("restore")(restoring.restore)
 
 
 @app.command()
@@ -75,7 +77,7 @@ def redrive(
 
 @app.command()
 def discard(
-    message_id: MessageId,
+    message_ids: restoring.MessageIds,
     why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
     group: Group = None,
     topic: Topic = None,
@@ -88,23 +90,22 @@ def discard(
     database_schema: flags.Schema = None,
 ) -> None:
     """
-    Give up one quarantined message, on the record: preview, confirm, then exactly that, once.
+    Give up quarantined messages, on the record: preview, confirm, then exactly that, once.
 
-    What waits behind it in its key goes on. A running processor of the group carries that out; no broker is needed here.
+    What waits behind one in its key goes on. A running processor of the group carries that out; no broker is needed here. Each
+    message stands for itself. `packhorse quarantine restore` takes it back as long as its bytes are kept.
 
     [bold]Example[/]
       packhorse quarantine discard 019b76da-a800-7000-8000-000000000000 --why "a duplicate of order 17"
     """
-    from packhorse.console.quarantine.shell import Request, run_discard
+    from packhorse.console.quarantine.shell import discard_one, service_for_discard
 
-    request = Request(
-        message_id=message_id,
-        why=why,
-        group=group,
-        topic=topic,
-        yes=yes,
-        wait=0,
-        claimed=actor,
-        as_json=as_json,
-    )
-    raise typer.Exit(run_discard(request, settings_of(database_url, database_schema)))
+    settings = settings_of(database_url, database_schema)
+    with service_for_discard(settings, why=why, yes=yes, claimed=actor, as_json=as_json) as service:
+        restoring.each_alone(
+            message_ids,
+            lambda message_id: discard_one(
+                service, message_id, (group, topic), why=why, asks=not yes, told=not as_json
+            ),
+            as_json=as_json,
+        )

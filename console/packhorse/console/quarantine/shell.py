@@ -1,8 +1,10 @@
 """Carry a redrive through at a terminal: preview, confirm, act, and tell facts as they come in."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import typer
@@ -78,33 +80,50 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
     return _code(last, waited=request.wait > 0)
 
 
-def run_discard(request: Request, settings: ConsoleSettings) -> int:
+@contextmanager
+def service_for_discard(
+    settings: ConsoleSettings, *, why: str, yes: bool, claimed: str | None, as_json: bool
+) -> Iterator[Service]:
     """
-    Give up the message that *request* names and return the exit code; nothing is waited for.
+    Hand out the service for discards once what was typed is checked.
 
     Raises:
-        UsageError, OwnershipLost: As `run_redrive`.
+        UsageError: --why is empty; --json without --yes.
     """
-    if request.as_json and not request.yes:
+    if as_json and not yes:
         raise UsageError("--json asks nothing back; add --yes to discard without a confirmation")
-    checked_why(request.why)
-    with service_of(settings, claimed=request.claimed) as service:
-        preview = service.quarantine.preview(
-            request.message_id, group=request.group, topic=request.topic, act=DISCARD
-        )
-        actor = service.people.actor()
-        if not request.as_json:
-            terminal().print(preview_sheet(preview, show_key=False))
-            tell("")
-            tell(f"on the record as {actor}: {request.why.strip()}")
-        if not request.yes:
-            typer.confirm("discard it?", abort=True)
-        at_ = service.quarantine.discard(preview.order, why=request.why)
-    if request.as_json:
-        tell_json({"discarded_at": at_, "actor": actor} | preview_json(preview))
-    else:
-        tell(f"discarded at {at(at_)}; what waits behind it goes on when a processor of the group runs")
-    return OK
+    checked_why(why)
+    with service_of(settings, claimed=claimed) as service:
+        yield service
+
+
+def discard_one(
+    service: Service,
+    message_id: UUID,
+    place: tuple[str | None, str | None],
+    *,
+    why: str,
+    asks: bool,
+    told: bool,
+) -> dict[str, Any]:
+    """
+    Give up one message and return what came of it; nothing is waited for.
+
+    Raises:
+        UnknownId, UsageError, OwnershipLost: As `run_redrive`.
+    """
+    preview = service.quarantine.preview(message_id, group=place[0], topic=place[1], act=DISCARD)
+    actor = service.people.actor()
+    if told:
+        terminal().print(preview_sheet(preview, show_key=False))
+        tell("")
+        tell(f"on the record as {actor}: {why.strip()}")
+    if asks:
+        typer.confirm("discard it?", abort=True)
+    done = service.quarantine.discard(preview.order, why=why)
+    if told:
+        tell(f"discarded at {at(done)}; what waits behind it goes on when a processor of the group runs")
+    return {"discarded_at": done, "actor": actor} | preview_json(preview)
 
 
 def follow(
