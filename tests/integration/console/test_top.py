@@ -62,7 +62,8 @@ def test_a_look_finds_what_the_tables_hold(database: str, connection: psycopg.Co
     assert (group["lag"], group["lag_said"]) == (None, "broker not set")
     assert [each["what"] for each in found["paused"]] == ["the group"]
     assert [(each["id"], each["done"], each["total"], each["live"]) for each in found["runs"]] == [
-        (run, 0, 1, True)
+        (run, 0, 1, True),
+        (ended, 1, 1, True),
     ]
     assert {each["table"] for each in found["sizes"]} == {
         "inbox",
