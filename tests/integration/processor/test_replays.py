@@ -13,10 +13,12 @@ import psycopg
 import pytest
 from tests.support.cli import Ran, packhorse
 from tests.support.processing import GROUP, Ground, note, noting
+from tests.support.stack import PrivateBroker
 from tests.support.wait import eventually
 
 from packhorse.console.acting.person import hash_of
 from packhorse.core.errors import UsageError
+from packhorse.local.settings import Endpoints
 from packhorse.processor import Context, Processor, Retry
 
 WHY = "what the reset skipped"
@@ -458,3 +460,23 @@ def cut_off(ground: Ground) -> bool:
         " WHERE application_name = 'packhorse console' AND datname = current_database()"
     )
     return bool(found[0][0])
+
+
+@pytest.mark.case("P-27")
+def test_a_run_lives_through_a_broker_that_is_killed(
+    stack: Endpoints, shared_tables: str, topic_prefix: str, private_kafka: PrivateBroker
+) -> None:
+    """Fails when the runner ends, skips records, or hands some over twice, because the broker was away for a while."""
+    ground = Ground(stack, shared_tables, topic_prefix, kafka=private_kafka.direct_bootstrap)
+    skipped_by_a_reset(ground, range(0), range(60))
+    plan = planned(ground, "--partition", 0, "--from-offset", 0, "--rate", 4)
+    with ground.processing(noting(ground.namespace)) as running:
+        running.until_assigned()
+        worker = process_of(ground, "run", plan["replay"], "--why", WHY, "--yes")
+        eventually(partial(has_more, ground, 3), what="some are replayed", timeout=30)
+        private_kafka.kill()
+        private_kafka.start()
+        assert worker.wait(120) == 0
+        eventually(lambda: len(ground.results()) == 60, what="all are done", timeout=60)
+    assert sorted(ground.results()) == list(range(60))
+    assert all(of_key(ground, k) == sorted(of_key(ground, k)) for k in range(3))
