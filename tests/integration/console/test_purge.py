@@ -1,11 +1,12 @@
 """What is kept of a person goes, of nobody else; each step is on the record, without a name."""
 
+import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
 import pytest
-from tests.support.cli import Ran, packhorse
+from tests.support.cli import Ran, packhorse, packhorse_process
 from tests.support.console_rows import horizon_past_all
 from tests.support.roles import Roles, roles_of
 from tests.support.subjects import ANN, BOB, GROUP, TOPIC, Life, traces
@@ -235,6 +236,26 @@ def test_broken_off_anywhere_it_is_run_again_to_the_same_end(
     assert ann.outcomes()["head"] == ("discarded", "purged")
     assert traces(connection, ANN) == ["parked_key"]
     assert {stay.topic for stay in report.stays} >= {TOPIC, f"{TOPIC}.{GROUP}.quarantine"}
+
+
+@pytest.mark.case("P7")
+def test_killed_in_an_application_it_is_run_again(
+    connection: psycopg.Connection[Any], database: str, bob: Life
+) -> None:
+    """Fails when what an eraser did outlives a kill without its record, or a purge that was killed keeps the next one from its end."""
+    del bob
+    connection.execute("CREATE TABLE passenger (email text)")
+    connection.execute("INSERT INTO passenger VALUES (%s), (%s)", (ANN, BOB))
+    order = ("purge", "--subject", "-", "--app", "tests.support.passengers:app", "--why", WHY, "--yes")
+    killed = packhorse_process(*order, given=ANN, PACKHORSE_DATABASE_URL=database, KILL_ERASER="1")
+    assert killed.code == -signal.SIGKILL
+    assert connection.execute("SELECT count(*) FROM passenger").fetchone() == (2,)
+    assert steps(connection)[-1] == ("erased", "outbox")
+    done = packhorse_process(*order, given=ANN, PACKHORSE_DATABASE_URL=database)
+    assert done.code == 0, done.err
+    assert "1  by tests.support.passengers:app passengers" in done.out
+    assert connection.execute("SELECT email FROM passenger").fetchall() == [(BOB,)]
+    assert steps(connection)[-1] == ("ended", None)
 
 
 @pytest.mark.case("O-13")
