@@ -221,6 +221,7 @@ def test_the_doctor_finds_a_good_stack_well(run: Any, stack: Endpoints) -> None:
 
 def test_the_doctor_names_each_fault_and_goes_on(run: Any, connection: psycopg.Connection[Any]) -> None:
     connection.execute("ALTER TABLE packhorse.outbox DISABLE TRIGGER refuse_change")
+    connection.execute("ALTER TABLE packhorse.audit DISABLE TRIGGER refuse_forgetting")
     connection.execute("ALTER SEQUENCE packhorse.outbox_seq_seq CACHE 32")
     connection.execute("UPDATE packhorse.relay SET epoch = 1, horizon = '9000000000000:9000000000000:'")
     found = run(
@@ -234,6 +235,7 @@ def test_the_doctor_names_each_fault_and_goes_on(run: Any, connection: psycopg.C
     failed = {check["check"]: check for check in found.json()["checks"] if check["verdict"] == "failed"}
     assert {"triggers", "sequence", "horizon", "broker", "registry"} <= set(failed)
     assert all(check["cause"] and check["next_step"] for check in failed.values())
+    assert "audit, outbox" in failed["triggers"]["found"]
 
 
 @pytest.mark.case("X-11")

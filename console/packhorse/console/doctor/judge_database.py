@@ -147,12 +147,12 @@ def _sequence(cache: int | None) -> Finding:
 
 def _triggers(without: tuple[str, ...]) -> Finding:
     if not without:
-        return ok("triggers", "the outbox refuses UPDATE and DELETE")
+        return ok("triggers", "outbox and audit refuse UPDATE and DELETE")
     return failed(
         "triggers",
         f"no trigger, or a disabled one, on {', '.join(without)}",
-        cause="a row changed by hand would never be published, and nobody would be told",
-        next_step="ALTER TABLE … ENABLE TRIGGER refuse_change, or make the partition anew by `packhorse migrate up`",
+        cause="a row of the outbox changed by hand would never be published, one of the audit is forgotten, and nobody would be told",
+        next_step="ALTER TABLE … ENABLE TRIGGER refuse_change (of audit: refuse_forgetting), or make the partition anew by `packhorse migrate up`",
     )
 
 

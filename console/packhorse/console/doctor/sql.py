@@ -19,6 +19,11 @@ SELECT (SELECT s.seqcache FROM pg_sequence AS s
                     OR c.oid IN (SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = to_regclass(%(outbox)s)))
                AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = 'refuse_change'
                                AND t.tgenabled IN ('O', 'A'))
+             UNION ALL
+             SELECT c.relname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+             WHERE n.nspname = %(schema)s AND c.relname = 'audit'
+               AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = 'refuse_forgetting'
+                               AND t.tgenabled IN ('O', 'A'))
              ORDER BY 1) AS without_trigger,
        ARRAY(SELECT t.name FROM unnest(%(tables)s::text[]) AS t (name)
              WHERE NOT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -26,7 +31,7 @@ SELECT (SELECT s.seqcache FROM pg_sequence AS s
              ORDER BY 1) AS missing,
        (clock_timestamp() AT TIME ZONE 'UTC')::date AS today
 """
-"""The outbox's sequence, its tables that would let a row be changed, and which of all tables are missing."""
+"""The outbox's sequence, the tables that would let a row be changed, the audit among them, and which of all tables are missing."""
 
 _MINE = """(n.shards = 1 OR r.shard = mod(
             ('x' || left(encode(sha256(convert_to(coalesce(o.aggregateid, ''), 'UTF8')), 'hex'), 4))::bit(16)::int, n.shards))"""
