@@ -119,11 +119,13 @@ class Stages:
         self._run(_REDRIVE_MEMBER, run=run, id=message_id, member=member)
         return run
 
-    def replayed(self, message_id: UUID) -> int:
-        """Let a replay have handed the message over; return its number."""
-        run = int(self._run(_REPLAY)[0])
+    def replay(self) -> int:
+        """Let a replay run; return its number."""
+        return int(self._run(_REPLAY)[0])
+
+    def handed(self, run: int, message_id: UUID) -> None:
+        """Let a replay have handed the message over, and not counted its outcome."""
         self._run(_REPLAY_MESSAGE, run=run, id=message_id)
-        return run
 
     def set(self, statement: str, *values: object) -> None:
         """Run a statement of the test's own."""

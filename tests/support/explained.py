@@ -19,7 +19,6 @@ from packhorse.console.truth.around import (
     Parent,
     Pause,
     Queued,
-    Replayed,
     Retry,
 )
 from packhorse.console.truth.explain_key import explain_key
@@ -27,6 +26,7 @@ from packhorse.console.truth.explaining import explain
 from packhorse.console.truth.explanation import Explanation
 from packhorse.console.truth.keys import KeyFacts
 from packhorse.console.truth.moments import Viewer
+from packhorse.console.truth.replays import Replayed, ReplayOf
 from packhorse.console.truth.status import NOT_ASKED, Search, status_of
 from packhorse.core.ids import uuid7_from
 
@@ -138,16 +138,16 @@ MEMBER = Membership(
     run_said=None,
     live=True,
 )
-REPLAYED = Replayed(
-    run=4,
-    run_state="running",
+REPLAYED: dict[str, Any] = {
+    "run": 4,
+    "run_state": "running",
     **PAIR,
-    partition=2,
-    offset=1234,
-    handed_at=NOW - MINUTE,
-    planned_by="ann (role ops)",
-    live=False,
-)
+    "planned_by": "ann (role ops)",
+    "live": False,
+    "identity": ID,
+    "handed_at": NOW - MINUTE,
+    "outcome": None,
+}
 
 MESSAGES: Mapping[str, tuple[Facts, Search]] = {
     "unknown": (facts(around=around(rows=0)), NOT_ASKED),
@@ -323,7 +323,40 @@ MESSAGES: Mapping[str, tuple[Facts, Search]] = {
         NOT_ASKED,
     ),
     "uncertain": (fixed(inbox=(inbox_row(outcome=Outcome.UNCERTAIN),)), NOT_ASKED),
-    "replayed": (fixed(inbox=(inbox_row(),), around=around(replays=(REPLAYED,))), NOT_ASKED),
+    "replayed": (fixed(inbox=(inbox_row(),), around=around(replays=(Replayed(**REPLAYED),))), NOT_ASKED),
+    "replayed, done once more": (
+        fixed(
+            inbox=(inbox_row(),),
+            around=around(
+                replays=(
+                    Replayed(
+                        **{
+                            **REPLAYED,
+                            "run_state": "ended",
+                            "identity": OTHER,
+                            "handed_at": None,
+                            "outcome": "done",
+                        }
+                    ),
+                )
+            ),
+        ),
+        NOT_ASKED,
+    ),
+    "the identity of another message in a replay": (
+        facts(
+            inbox=(inbox_row(),),
+            around=around(rows=0, replay_of=ReplayOf(original=OTHER, run=4, group=G, topic=T)),
+        ),
+        NOT_ASKED,
+    ),
+    "discarded by a purge": (
+        fixed(
+            inbox=(inbox_row(outcome=Outcome.DISCARDED, reason="purged"),),
+            around=around(fates=(Fate(**PAIR, discarded_at=NOON, purged_at=NOON),)),
+        ),
+        NOT_ASKED,
+    ),
     "tried, no outcome on record": (fixed(attempts=(FAILED,)), NOT_ASKED),
 }
 

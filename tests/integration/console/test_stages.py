@@ -18,6 +18,7 @@ from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.console.truth.render import group_json, group_pairs, message_pairs
 from packhorse.console.truth.status import Status
+from packhorse.core.ids import replayed_id
 
 pytestmark = pytest.mark.case("X-02")
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
@@ -206,12 +207,33 @@ def test_a_member_of_a_redrive_names_the_run_and_the_people(
     assert f"redrive {run}" not in told(service.truth.status(message_id, search=False))
 
 
-def test_a_replayed_message_names_the_replay(
+def test_a_replayed_message_names_the_replay_and_the_identity_that_it_has_there(
     service: Service, stages: Stages, connection: psycopg.Connection[Any]
 ) -> None:
-    message_id = handled(connection)
-    run = stages.replayed(message_id)
-    assert "the replay is running" in told(service.truth.status(message_id, search=False))[f"replay {run}"]
+    """Fails when what is done once more, under an id of its own, is not told of the message, or not the other way round."""
+    message_id, run = handled(connection), stages.replay()
+    stages.handed(run, message_id)
+    label = f"replay {run}"
+    assert (
+        "no outcome counted yet; the replay, by ann (role ops), is running"
+        in told(service.truth.status(message_id, search=False))[label]
+    )
+    again, once_more = handled(connection), stages.replay()
+    identity = replayed_id(again, once_more, "figures")
+    stages.handed(once_more, identity)
+    found = told(service.truth.status(again, search=False))
+    assert "handed over at" in found[f"replay {once_more}"]
+    assert label not in found
+    handled(connection, identity)
+    stages.set("DELETE FROM packhorse.replay_message WHERE replay_id = %s", once_more)
+    assert (
+        f"done, under the identity {identity}"
+        in told(service.truth.status(again, search=False))[f"replay {once_more}"]
+    )
+    assert (
+        "replayed",
+        f"it is message {again}, as replay {once_more} hands it to group figures",
+    ) in message_pairs(service.truth.status(identity, search=False))
 
 
 def test_a_discarded_message_says_until_when_it_may_be_restored_and_an_erased_one_that_it_may_not(

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from packhorse.console.truth.replays import Replayed, ReplayOf
+
 MOST_COUNTED = 100_000
 """Rows that one count goes through at most; a number as high means "at least"."""
 
@@ -178,21 +180,6 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
-    """That a replay has handed the message to its group and knows of no outcome yet."""
-
-    run: int
-    run_state: str
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    handed_at: datetime
-    planned_by: str
-    live: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
     """
     What became of a quarantined message besides: given up, erased, edited.
@@ -248,6 +235,7 @@ class Around:
         now: The database's clock; None when nobody asked.
         rows: How many outbox rows bear the id.
         topics: Its topics, as far as they are known.
+        replay_of: What it is the identity of, in a replay.
         keys: Parked keys of it: it is their head, waits behind them, or will once it is delivered.
     """
 
@@ -265,6 +253,7 @@ class Around:
     replays: tuple[Replayed, ...] = ()
     fates: tuple[Fate, ...] = ()
     parents: tuple[Parent, ...] = ()
+    replay_of: ReplayOf | None = None
 
     def crew(self, group: str) -> Crew:
         """Return the processes of *group*."""

@@ -314,12 +314,25 @@ def _runs(draft: Draft, status: Status, group: GroupStatus, viewer: Viewer) -> N
             )
     for replay in mine(status.around.replays, group):
         runner = "" if replay.live or replay.run_state != "running" else ", but nobody runs it"
+        run = f"the replay is {replay.run_state}{runner}"
+        if replay.outcome is not None:
+            draft.stands.append(
+                f"replay {replay.run} by {replay.planned_by} had it done once more, under the identity {replay.identity}: "
+                f"{replay.outcome}; {run}"
+            )
+            draft.can.append(
+                Action(what="see where that stands", command=command("explain", replay.identity))
+            )
+            continue
+        since = "" if replay.handed_at is None else f" {viewer.away(replay.handed_at)}"
         draft.stands.append(
-            f"replay {replay.run} by {replay.planned_by} handed it over {viewer.away(replay.handed_at)} and waits for its "
-            f"outcome; the replay is {replay.run_state}{runner}"
+            f"replay {replay.run} by {replay.planned_by} handed it over{since} and waits for its outcome; {run}"
+        )
+        act = (
+            "resume" if replay.run_state in {"running", "paused", "halted"} and not replay.live else "status"
         )
         draft.can.append(
-            Action(what=f"see to replay {replay.run}", command=command("replay", "status", replay.run))
+            Action(what=f"see to replay {replay.run}", command=command("replay", act, replay.run))
         )
 
 

@@ -72,7 +72,15 @@ def _ways(status: Status, viewer: Viewer, schema: str) -> list[str]:
 def _message(status: Status, viewer: Viewer) -> Part:
     draft = Draft(about=f"message {status.id}")
     row = status.recorded
-    if row is not None:
+    of = status.around.replay_of
+    if of is not None:
+        draft.stands.append(
+            f"it is message {of.original}, under the identity that it has in replay {of.run} of group {of.group}: done once more"
+        )
+        draft.can.append(
+            Action(what="see where the message itself stands", command=command("explain", of.original))
+        )
+    elif row is not None:
         draft.stands.append(f"recorded {viewer.moment(row.created_at)}, as {row.type}")
     elif status.id.version == FOREIGN:
         draft.stands.append(

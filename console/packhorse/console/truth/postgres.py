@@ -32,11 +32,11 @@ from packhorse.console.truth.around import (
     Parent,
     Pause,
     Queued,
-    Replayed,
     Retry,
 )
 from packhorse.console.truth.groups import groups_of
 from packhorse.console.truth.keys import KeyFacts
+from packhorse.console.truth.replays import ReplayRun, identities, original_of, replays_of
 from packhorse.core.ids import time_of
 from packhorse.core.naming import topic_name
 from packhorse.processor.record import key_hash
@@ -119,7 +119,7 @@ class FactTables:
             pauses=tuple(Pause(**row) for row in rows.all(sql_around.PAUSES, wanted)),
             crews=tuple(_crew(row) for row in rows.all(sql_around.CREWS, wanted)),
             memberships=tuple(Membership(**row) for row in rows.all(sql_around.MEMBERSHIPS, wanted)),
-            replays=tuple(Replayed(**row) for row in rows.all(sql_around.REPLAYS, wanted)),
+            **_replays(rows, facts, wanted),
             fates=tuple(Fate(**row) for row in rows.all(sql_around.FATES, wanted)),
             parents=tuple(Parent(**row) for row in rows.all(sql_around.PARENTS, wanted)),
         )
@@ -134,6 +134,26 @@ class FactTables:
             like = rows.all(sql_around.TOPICS_LIKE, {"end": f".{row.aggregatetype}"})
             known |= {each["topic"] for each in like} if len(like) == 1 else set()
         return sorted(known)
+
+
+def _replays(rows: Rows, facts: Facts, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Return the replays that had the message in hand, and what it is in a replay itself."""
+    runs = [ReplayRun(**row) for row in rows.all(sql_around.REPLAY_RUNS, wanted)]
+    if not runs:
+        return {}
+    ids = {"ids": identities(facts.id, runs)}
+    handed = {(row["run"], row["identity"]): row["handed_at"] for row in rows.all(sql_around.HANDED, ids)}
+    outcomes = {
+        (row["identity"], row["group"], row["topic"]): row["outcome"]
+        for row in rows.all(sql_around.OUTCOMES, ids)
+    }
+    found: dict[str, Any] = {"replays": tuple(replays_of(facts.id, runs, handed, outcomes))}
+    if facts.recorded is None:
+        low = facts.id.int >> 80 << 80
+        span = {"low": UUID(int=low), "high": UUID(int=low | (1 << 80) - 1)}
+        near = [row["id"] for row in rows.all(sql_around.NEIGHBOURS, span)]
+        found["replay_of"] = original_of(facts.id, runs, near)
+    return found
 
 
 def _crew(row: dict[str, Any]) -> Crew:

@@ -9,6 +9,7 @@ from packhorse.console.output import at, plain, said, sheet
 from packhorse.console.truth.around import MOST_COUNTED, Fate, Key, Membership, Retry, mine
 from packhorse.console.truth.explanation import Explanation, Part
 from packhorse.console.truth.groups import GroupStatus, is_open
+from packhorse.console.truth.replays import Replayed
 from packhorse.console.truth.status import Status
 
 Pairs = list[tuple[str, object]]
@@ -21,6 +22,10 @@ def message_pairs(status: Status) -> Pairs:
         pairs.append(("rows", f"{status.around.rows} outbox rows bear this id; the first is shown"))
     for parent in status.around.parents:
         pairs.append(("edited copy", f"of message {parent.id} in quarantine of group {parent.group}"))
+    if (of := status.around.replay_of) is not None:
+        pairs.append(
+            ("replayed", f"it is message {of.original}, as replay {of.run} hands it to group {of.group}")
+        )
     for each in status.awaited:
         pairs.append((f"group {each.group}", each.said))
     return pairs
@@ -34,11 +39,7 @@ def group_pairs(status: Status, group: GroupStatus) -> Pairs:
     for fate in mine(around.fates, group):
         pairs += _fate(fate)
     pairs += [(f"redrive {each.run}", membership_line(each)) for each in mine(around.memberships, group)]
-    for replay in mine(around.replays, group):
-        told = (
-            f"handed over at {at(replay.handed_at)}, no outcome counted yet; the replay is {replay.run_state}"
-        )
-        pairs.append((f"replay {replay.run}", told))
+    pairs += [(f"replay {each.run}", replay_line(each)) for each in mine(around.replays, group)]
     return [*pairs, *(_crew(status, group) if is_open(group) else ())]
 
 
@@ -106,6 +107,16 @@ def membership_line(one: Membership) -> str:
     return f"{one.state}{said}; the run is {one.run_state}{runner}, {people}"
 
 
+def replay_line(replay: Replayed) -> str:
+    """Return how far a replay is with a message, and who is behind it."""
+    runner = "" if replay.run_state != "running" or replay.live else ", but nobody runs it"
+    run = f"the replay, by {replay.planned_by}, is {replay.run_state}{runner}"
+    if replay.outcome is not None:
+        return f"{replay.outcome}, under the identity {replay.identity}; {run}"
+    since = "" if replay.handed_at is None else f" at {at(replay.handed_at)}"
+    return f"handed over{since}, no outcome counted yet; {run}"
+
+
 def _fate(fate: Fate) -> Pairs:
     pairs: Pairs = []
     if fate.discarded_at is not None:
@@ -157,6 +168,7 @@ def message_json(status: Status) -> dict[str, Any]:
         "now": status.around.now,
         "outbox_rows": status.around.rows,
         "edited_copy_of": status.around.parents,
+        "replay_of": status.around.replay_of,
         "awaited": status.awaited,
         "relay": status.around.carrier,
     }

@@ -103,13 +103,31 @@ ORDER BY m.redrive_id, m.ordinal LIMIT 20
 """
 """Redrives that the message is a member of; previews that have expired are nothing any more."""
 
-REPLAYS = """
-SELECT m.replay_id AS run, r.state AS run_state, r.group_id AS "group", r.topic, m.partition, m."offset", m.handed_at,
-       r.planned_by, coalesce(r.lease_until > clock_timestamp(), false) AS live
-FROM {schema}.replay_message AS m JOIN {schema}.replay AS r ON r.id = m.replay_id
-WHERE m.message_id = %(id)s ORDER BY m.replay_id LIMIT 20
+REPLAY_RUNS = """
+SELECT r.id AS run, r.state AS run_state, r.group_id AS "group", r.topic, coalesce(r.confirmed_by, r.planned_by) AS planned_by,
+       coalesce(r.lease_until > clock_timestamp(), false) AS live
+FROM {schema}.replay AS r WHERE r.group_id = ANY(%(groups)s) AND r.topic = ANY(%(topics)s) AND r.state <> 'planned'
+ORDER BY r.id DESC LIMIT 50
 """
-"""Replays that have handed the message to their group and wait for its outcome."""
+"""The newest replays of these topics for these groups, of those that have begun."""
+
+HANDED = """
+SELECT m.replay_id AS run, m.message_id AS identity, m.handed_at FROM {schema}.replay_message AS m
+WHERE m.message_id = ANY(%(ids)s)
+"""
+"""What replays have handed over and not counted yet."""
+
+OUTCOMES = """
+SELECT i.message_id AS identity, i.group_id AS "group", i.topic, i.outcome FROM {schema}.inbox AS i
+WHERE i.message_id = ANY(%(ids)s)
+"""
+"""What groups have done with these ids."""
+
+NEIGHBOURS = """
+(SELECT i.message_id AS id FROM {schema}.inbox AS i WHERE i.message_id >= %(low)s AND i.message_id <= %(high)s LIMIT 500)
+UNION (SELECT o.id FROM {schema}.outbox AS o WHERE o.id >= %(low)s AND o.id <= %(high)s LIMIT 500)
+"""
+"""Ids of one millisecond: an identity in a replay keeps that of its message."""
 
 FATES = """
 SELECT q.group_id AS "group", q.topic, CASE q.state WHEN 'discarded' THEN q.discarded_at END AS discarded_at, q.purged_at,
