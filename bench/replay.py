@@ -1,15 +1,18 @@
 """
-How fast a range is read, decoded and counted in a dry run, and how fast it is handed over.
+How fast a range is read, decoded and counted in a dry run, and how fast it is replayed.
 
     python -m bench.replay --records 1000000
 
 It starts a stack of its own (`packhorse dev`'s), fills a topic of one partition with small messages (a hundred bytes of Avro, seven headers, 100,000 keys), puts an
-inbox row beside every second one, and takes the times of `packhorse replay plan --dry-run`, of `plan`, and of the runner's portions.
+inbox row beside every second one, and takes the times of `packhorse replay plan --dry-run`, of `plan`, and of a
+replay of 20,000 through one process of the group.
 Prints one line of JSON.
 """
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -24,7 +27,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.support.cli import packhorse
 from tests.support.databases import fresh_database
-from tests.support.processing import NOTED, noted
+from tests.support.processing import NOTED, noted, noting
 from tests.support.stack import real_stack
 
 from packhorse.console.replaying.foreground import work_here
@@ -37,10 +40,14 @@ from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.record import digest_of
 from packhorse.schemas.codec import encode_message
 
-GROUP, NAMESPACE = "bench-replay", f"bench_{SYSTEM_CHANCE.token().hex[:8]}"
+GROUP = "bench-replay"
+NAMESPACE = os.environ.get("BENCH_REPLAY_NAMESPACE") or f"bench_{SYSTEM_CHANCE.token().hex[:8]}"
 TOPIC = f"{NAMESPACE}.notes"
 KEYS = 100_000
+REPLAYED = 20_000
 STEP = 50_000
+app = noting(NAMESPACE, GROUP)
+"""The group that is replayed to: one row a message."""
 
 
 def main() -> int:
@@ -132,15 +139,17 @@ def measured(environ: dict[str, str], url: str, records: int) -> dict[str, Any]:
     """Return rates, in records a second."""
     told = ("--group", GROUP, "--topic", TOPIC, "--partition", 0, "--from-offset", 0, "--json")
     dry, dry_seconds, dry_used = timed("replay", "plan", *told, "--dry-run", **environ)
-    plan, plan_seconds, plan_used = timed("replay", "plan", *told, "--rate", 20_000, **environ)
-    handed, hand_seconds = handing(environ, url, plan["replay"])
+    _, plan_seconds, plan_used = timed("replay", "plan", *told, "--rate", 20_000, **environ)
+    replays, _, _ = timed(
+        "replay", "plan", *told[:-1], "--to-offset", 2 * REPLAYED, "--json", "--rate", 20_000, **environ
+    )
     return {
         "records": records,
         "dry_run_per_second": round(records / dry_seconds),
         "dry_run_microseconds_of_processor": round(dry_used / records * 1e6, 1),
         "plan_per_second": round(records / plan_seconds),
         "plan_microseconds_of_processor": round(plan_used / records * 1e6, 1),
-        "handed_per_second": round(handed / hand_seconds),
+        **handing(environ, url, replays["replay"], REPLAYED),
         "standings": dry["counts"]["standings"],
     }
 
@@ -153,36 +162,45 @@ def timed(*arguments: object, **environ: str) -> tuple[dict[str, Any], float, fl
     return ran.json(), SYSTEM_CLOCK.monotonic() - begun, time.process_time() - used
 
 
-def handing(environ: dict[str, str], url: str, replay: int) -> tuple[int, float]:
-    """
-    Hand over for some seconds, with a group that is infinitely fast: what was handed over is marked as done at once.
-
-    So what is measured is the runner alone: reading, looking up, and writing what processors then have to do.
-    """
-    settings = ConsoleSettings.load({}, environ=environ)
-    with psycopg.connect(url, autocommit=True) as connection:
+def handing(environ: dict[str, str], url: str, replay: int, records: int) -> dict[str, Any]:
+    """Replay through one process of the group with four lanes, and say how fast that was proved, and what it cost the runner."""
+    settings, stop = ConsoleSettings.load({}, environ=environ), threading.Event()
+    with psycopg.connect(url, autocommit=True) as connection, group_of(environ):
+        connection.execute(
+            "CREATE TABLE result (at bigint GENERATED ALWAYS AS IDENTITY, id uuid, n bigint, attempt int)"
+        )
         connection.execute("UPDATE packhorse.replay SET state = 'running' WHERE id = %s", (replay,))
-    stop, wait = threading.Event(), threading.Event()
-    worker = threading.Thread(target=lambda: work_here(replay, settings, tell=_unheard, stop=stop))
-    with psycopg.connect(url, autocommit=True) as connection:
-        worker.start()
-        begun, started = SYSTEM_CLOCK.monotonic(), 0.0
-        while SYSTEM_CLOCK.monotonic() - begun < 30:
-            done = connection.execute(
-                "UPDATE packhorse.inbox i SET outcome = 'done' FROM packhorse.replay_message m"
-                " WHERE i.message_id = m.message_id AND i.group_id = %s AND i.topic = %s AND i.outcome = 'parked'",
-                (GROUP, TOPIC),
-            ).rowcount
-            if done and not started:
-                started = SYSTEM_CLOCK.monotonic()
-            wait.wait(0.05)
-        stop.set()
-        worker.join(60)
-        row = connection.execute(
-            "SELECT (counts ->> 'handed')::bigint FROM packhorse.replay_partition WHERE replay_id = %s",
-            (replay,),
-        ).fetchone()
-    return (row[0] if row and row[0] else 0), SYSTEM_CLOCK.monotonic() - (started or begun)
+        while not connection.execute(
+            "SELECT 1 FROM packhorse.processor_member WHERE status -> 'ready' = 'true'"
+        ).fetchone():
+            stop.wait(0.2)
+        begun, used = SYSTEM_CLOCK.monotonic(), time.process_time()
+        worked = work_here(replay, settings, tell=_unheard, stop=stop)
+        seconds, used = SYSTEM_CLOCK.monotonic() - begun, time.process_time() - used
+        done = connection.execute("SELECT count(*), count(DISTINCT n) FROM result").fetchone()
+    assert done == (records, records), (done, worked.run.state, worked.run.said)
+    return {
+        "replayed": records,
+        "replayed_per_second": round(records / seconds),
+        "runner_microseconds_of_processor": round(used / records * 1e6, 1),
+    }
+
+
+@contextmanager
+def group_of(environ: dict[str, str]) -> Iterator[None]:
+    """Run one process of the group meanwhile."""
+    command = [sys.executable, "-m", "packhorse.cli.main"]
+    more = {**os.environ, **environ, "BENCH_REPLAY_NAMESPACE": NAMESPACE, "PACKHORSE_TEST_GROUP": GROUP}
+    told = subprocess.DEVNULL
+    subprocess.run([*command, "topics", "apply", "bench.replay:app"], env=more, check=True, stdout=told)
+    process = subprocess.Popen(
+        [*command, "processor", "run", "bench.replay:app"], env=more, stdout=told, stderr=told
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def _unheard(text: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -20,6 +21,7 @@ from packhorse.console.acting.person import hash_of
 from packhorse.core.errors import UsageError
 from packhorse.local.settings import Endpoints
 from packhorse.processor import Context, Processor, Retry
+from packhorse.producer.grants import grants
 
 WHY = "what the reset skipped"
 
@@ -480,3 +482,66 @@ def test_a_run_lives_through_a_broker_that_is_killed(
         eventually(lambda: len(ground.results()) == 60, what="all are done", timeout=60)
     assert sorted(ground.results()) == list(range(60))
     assert all(of_key(ground, k) == sorted(of_key(ground, k)) for k in range(3))
+
+
+@pytest.mark.case("X-11")
+def test_roles_with_the_least_rights_of_operators_can_replay_and_admins_reset(ground: Ground) -> None:
+    """Fails when a statement of a replay or of a reset needs a right that `migrate sql --grants` does not give."""
+    skipped_by_a_reset(ground, range(3), range(3, 6))
+    with role_of(ground, "operator") as operator, role_of(ground, "admin") as admin:
+        ran = packhorse(
+            "replay",
+            "plan",
+            "--group",
+            GROUP,
+            "--topic",
+            ground.topic,
+            "--since",
+            "2020-01-01T00:00Z",
+            "--json",
+            **operator,
+        )
+        assert ran.code == 0, ran.err
+        with ground.processing(noting(ground.namespace)) as running:
+            running.until_assigned()
+            ran = packhorse(
+                "replay", "run", ran.json()["replay"], "--why", WHY, "--yes", "--json", **operator
+            )
+            assert ran.code == 0, (ran.out, ran.err)
+        reset = (
+            "offsets",
+            "reset",
+            "--group",
+            GROUP,
+            "--topic",
+            ground.topic,
+            "--to",
+            "earliest",
+            "--why",
+            WHY,
+            "--yes",
+        )
+        assert packhorse(*reset, **operator).code == 8
+        ran = packhorse(*reset, **admin)
+        assert ran.code == 0, ran.err
+    assert sorted(ground.results()) == list(range(6))
+
+
+@contextmanager
+def role_of(ground: Ground, purpose: str) -> Iterator[dict[str, str]]:
+    """Provide the environment of somebody who connects as a role with the grants of *purpose*."""
+    role = f"{purpose}_{ground.namespace}"
+    with psycopg.connect(ground.database, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'".encode())
+        for statement in grants("packhorse", [(purpose, role)]):
+            connection.execute(statement.encode())
+        try:
+            yield {**ground.environ, "PACKHORSE_DATABASE_URL": with_user(ground.database, role)}
+        finally:
+            connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+            connection.execute("DELETE FROM packhorse.operator WHERE name = %s", (role,))
+
+
+def with_user(url: str, role: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{role}:p@{parts.hostname}:{parts.port}").geturl()

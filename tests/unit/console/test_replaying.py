@@ -254,8 +254,8 @@ FACTS = Facts(left=True, unproved=0, resting=0, failed=0, retrying=0, most_failu
     [
         ({}, 1000.0, Hand(most=200)),
         ({}, 0.5, Wait(seconds=0.001)),
-        ({"unproved": 990}, 1000.0, Hand(most=10)),
-        ({"unproved": 1000}, 1000.0, Wait(seconds=0.2)),
+        ({"unproved": 1990}, 1000.0, Hand(most=10)),
+        ({"unproved": 2000}, 1000.0, Wait(seconds=0.2)),
         ({"resting": 9_000}, 1000.0, Hand(most=200)),
         ({"failed": 1, "retrying": 1}, 1000.0, Hand(most=200)),
         ({"left": False, "unproved": 1}, 0.0, Wait(seconds=0.2)),
