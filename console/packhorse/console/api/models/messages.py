@@ -15,10 +15,10 @@ from packhorse.console.truth.around import (
     Parent,
     Pause,
     Queued,
-    Replayed,
     Retry,
 )
 from packhorse.console.truth.awaited import Awaited
+from packhorse.console.truth.replays import Replayed, ReplayOf
 from packhorse.console.truth.status import Published, Redrive
 
 
@@ -80,6 +80,7 @@ class StatusAnswer(Answer):
         standing: The answer in one line.
         now: The database's clock, in the snapshot that all of it is from.
         outbox_rows: How many outbox rows bear the id.
+        replay_of: Of which message it is the identity in a replay.
         awaited: Groups that read the topic and have no row of the message.
         relay: The relay that has to publish it, or had.
     """
@@ -100,5 +101,6 @@ class StatusAnswer(Answer):
     now: datetime | None
     outbox_rows: int
     edited_copy_of: list[Parent]
+    replay_of: ReplayOf | None
     awaited: list[Awaited]
     relay: Carrier | None
