@@ -4,7 +4,7 @@ How long each question of `packhorse top`, `status` and `explain` takes on a lar
     python -m bench.top postgresql://user@host:5432/database [--open 1000000] [--inbox 10000000] [--rounds 30]
 
 Makes and drops a database schema of its own, filled on the server: *open* messages (three tenths wait for a retry, six tenths lie behind parked
-keys, one tenth rests in quarantine), *inbox* rows that are done, 50 redrives' worth of members. Wants 4 GB of disk for 10⁷ inbox rows.
+keys, one tenth rests in quarantine), *inbox* rows that are done, a redrive of 100,000 members. Wants 4 GB of disk for 10⁷ inbox rows.
 """
 
 import argparse
