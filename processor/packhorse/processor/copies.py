@@ -41,11 +41,15 @@ class CopiesMissed(BrokerUnavailable):
 
     Attributes:
         places: Where those stand that are, by their number.
+        refused: Why the broker did not take some of the others, by their number: for what they are, or for what is missing.
     """
 
-    def __init__(self, text: str, places: Mapping[int, Place]) -> None:
+    def __init__(
+        self, text: str, places: Mapping[int, Place], refused: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
         super().__init__(text)
         self.places = places
+        self.refused = refused
 
 
 def to_quarantine(message: Quarantined, group: str) -> Copy:

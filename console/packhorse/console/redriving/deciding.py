@@ -16,6 +16,8 @@ WINDOW = 2.0
 GROWTH = 5
 POLL = 0.2
 """Seconds between two looks at outcomes."""
+_LEAST_WAIT = 0.001
+"""Seconds; what is shorter may be lost in the clock's last digit, and come again for ever."""
 BEAT = 0.1
 """Seconds of the rate that are asked for together, so that a transaction is worth its while."""
 
@@ -194,7 +196,7 @@ def _asked(plan: Plan, bucket: Bucket, stage: int, room: int) -> Command:
     """Ask for what the rate allows; wait until that is worth a transaction."""
     worth = max(1, min(room, int(plan.rate * BEAT)))
     if bucket.tokens < worth:
-        return Wait(seconds=min(POLL, (worth - bucket.tokens) / plan.rate))
+        return Wait(seconds=min(POLL, max(_LEAST_WAIT, (worth - bucket.tokens) / plan.rate)))
     return Ask(stage=stage, count=min(room, int(bucket.tokens)))
 
 

@@ -16,6 +16,16 @@ SEND_TIMEOUT = 12.0
 SERVE = 0.1
 """Longest wait of one look for reports, in seconds: so long does closing take."""
 
+LASTING = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 the client names its own errors so
+    }
+)
+"""What the broker says of a copy that it will not take later either."""
+
 Delivered = Callable[[KafkaError | None, Message], None]
 
 
@@ -33,17 +43,22 @@ class CopyProducer:
         self._client = _Client(self._properties)
 
     def send(self, copies: Sequence[Copy]) -> list[Place]:
-        """Produce *copies* and return where they stand; see `plant.SendsCopies`. It blocks up to SEND_TIMEOUT."""
+        """
+        Produce *copies* and return where they stand; see `plant.SendsCopies`. It blocks up to SEND_TIMEOUT, and where a batch is
+        too large for its topic for each half of it once more, so that the one that is keeps nothing from the others.
+        """
         client = self._client
         sending = _Sending(copies)
         client.serve()
         for at, copy in enumerate(copies):
             sending.produce(client.producer, at, copy)
         sending.wait(SEND_TIMEOUT)
+        if len(copies) > 1 and (large := sending.too_large()):
+            sending.places |= _apart(client, copies, large)
         if len(sending.places) < len(copies):
             if any(_is_fatal(error) for error in sending.failures.values()):
                 self._renew(client)
-            raise CopiesMissed(sending.told(), dict(sending.places))
+            raise CopiesMissed(sending.told(), dict(sending.places), sending.refused())
         return [sending.places[at] for at in range(len(copies))]
 
     def close(self) -> None:
@@ -122,6 +137,12 @@ class _Sending:
         if self._copies:
             self._done.wait(seconds)
 
+    def too_large(self) -> list[int]:
+        """Return which copies the broker did not take because their batch was too large: of one alone that is its own fault."""
+        return sorted(
+            at for at, error in self.failures.items() if error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+        )
+
     def told(self) -> str:
         """Return what went wrong, by topic and cause, with what to do."""
         missed = [at for at in range(len(self._copies)) if at not in self.places]
@@ -131,6 +152,15 @@ class _Sending:
         others = {self._copies[at].topic for at in missed} - {topic}
         more = f" (others to {', '.join(sorted(others))})" if others else ""
         return f"{len(missed)} of {len(self._copies)} copies to {topic}: {cause}{more}{_advice(error)}"
+
+    def refused(self) -> dict[int, str]:
+        """Return why the broker did not take some copies, where it will not take them later either unless somebody does something."""
+        return {
+            at: f"{told(error)}{_advice(error)}"
+            for at, error in self.failures.items()
+            if at not in self.places
+            if error.code() in LASTING or error.code() in MISSING or error.code() in FORBIDDEN
+        }
 
     def _report_of(self, at: int) -> Delivered:
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -150,6 +180,27 @@ class _Sending:
     def _count(self) -> None:
         if len(self.places) + len(self.failures) == len(self._copies):
             self._done.set()
+
+
+def _apart(client: _Client, copies: Sequence[Copy], large: Sequence[int]) -> dict[int, Place]:
+    """Produce those of *copies* whose batch was too large in halves, down to single ones; return where they stand."""
+    places: dict[int, Place] = {}
+    pending = _halves(large)
+    while pending:
+        some = pending.pop()
+        sending = _Sending([copies[at] for at in some])
+        for number, at in enumerate(some):
+            sending.produce(client.producer, number, copies[at])
+        sending.wait(SEND_TIMEOUT)
+        places |= {some[number]: place for number, place in sending.places.items()}
+        pending += _halves([some[number] for number in sending.too_large()])
+    return places
+
+
+def _halves(large: Sequence[int]) -> list[Sequence[int]]:
+    """Return both halves; nothing of one alone, which is too large itself."""
+    half = len(large) // 2
+    return [large[half:], large[:half]] if half else []
 
 
 def _advice(error: KafkaError | None) -> str:

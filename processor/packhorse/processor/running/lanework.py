@@ -147,7 +147,7 @@ def produced(messages: Sequence[Quarantined], plant: Plant) -> list[Place]:
         places = plant.copies.send([copy_of(message, group, plant.partitions) for message in messages])
     except CopiesMissed as missed:
         stand = {at: one._replace(tier=messages[at].tier) for at, one in missed.places.items()}
-        raise CopiesMissed(str(missed), stand) from missed
+        raise CopiesMissed(str(missed), stand, missed.refused) from missed
     return [one._replace(tier=message.tier) for one, message in zip(places, messages, strict=True)]
 
 

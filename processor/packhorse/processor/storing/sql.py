@@ -165,6 +165,13 @@ FROM unnest(%(ids)s::uuid[], %(partitions)s::int[], %(offsets)s::bigint[], %(att
     AS r (id, partition, "offset", attempt)
 WHERE m.message_id = r.id AND m.group_id = %(group)s AND m.topic = %(source)s AND m.attempt = r.attempt"""
 
+# Why the broker does not take the copies of redriven messages, for whoever asked for them; written once for each cause.
+REFUSE_REDRIVES = """
+UPDATE "{schema}".quarantined_message q SET redrive_refused = r.text
+FROM unnest(%(ids)s::uuid[], %(texts)s::text[]) AS r (id, text)
+WHERE q.message_id = r.id AND q.group_id = %(group)s AND q.topic = %(source)s AND (q.state = 'redriven') IS TRUE
+    AND q.redrive_refused IS DISTINCT FROM r.text"""
+
 # Redriven messages that are due and whose copy was never sent. Another process's are passed over. What can't be sent stays due, so
 # each portion begins behind the last one. Each one's inbox row is asked for by itself (OFFSET 0): the planner, who has not heard
 # of a redrive of many yet, would go through all that are to be tried again for each of them.
@@ -253,6 +260,7 @@ class Queries:
     uncopied: bytes
     confirm_copies: bytes
     confirm_retries: bytes
+    refuse_redrives: bytes
     due_redrives: bytes
     lost_redrives: bytes
     late_copies: bytes

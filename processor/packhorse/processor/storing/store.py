@@ -1,11 +1,12 @@
 """The processor's tables as steps: statements that a shell executes, sync or async; no I/O here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from packhorse.core.errors import NotReady
+from packhorse.core.text import inert
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Stream
 from packhorse.processor.running.work import InboxRow, Known
@@ -104,6 +105,16 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
             if some:
                 text = self.queries.confirm_copies if stopped else self.queries.confirm_retries
                 yield Statement(text, self._places(source, some))
+
+    def refuse_redrives(self, source: str, said: Mapping[UUID, str]) -> Steps[None]:
+        """Record why the broker does not take the copies of redriven messages; they stay owed."""
+        which = {
+            "group": self.group,
+            "source": source,
+            "ids": literal(said),
+            "texts": [inert(text, limit=500) for text in said.values()],
+        }
+        yield Statement(self.queries.refuse_redrives, which)
 
     def _places(self, source: str, places: Sequence[Place]) -> dict[str, Any]:
         return {

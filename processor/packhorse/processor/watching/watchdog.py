@@ -201,6 +201,11 @@ class Watchdog:
         for topic in sorted({due[at].topic for at in places}):
             stand = [place for at, place in places.items() if due[at].topic == topic]
             postgres.run(connection, plant.store.confirm_copies(topic, stand))
+        if missed is not None:
+            refused = {at: text for at, text in missed.refused.items() if due[at].tier is not None}
+            for topic in sorted({due[at].topic for at in refused}):
+                said = {due[at].id: text for at, text in refused.items() if due[at].topic == topic}
+                postgres.run(connection, plant.store.refuse_redrives(topic, said))
         plant.log.info(what, group=plant.app.group, messages=len(places))
         return missed
 
