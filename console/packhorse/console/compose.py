@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from packhorse.console.acting.person import Person, this_process
@@ -64,7 +65,9 @@ def services_of(settings: ConsoleSettings, database: "Database") -> Iterator[Cal
     """
     with ExitStack() as open_:
         topics, payloads = _topics(settings), _payloads(settings, open_)
-        yield lambda person: rooms(database, person, settings, topics=topics, payloads=payloads)
+        made = _ends(settings)
+        ends = None if made is None else cache(made)
+        yield lambda person: rooms(database, person, settings, topics=topics, payloads=payloads, ends=ends)
 
 
 def rooms(
@@ -74,8 +77,9 @@ def rooms(
     *,
     topics: "KafkaTopics | None",
     payloads: "RegistryPayloads | None",
+    ends: "Callable[[], TopicEnds] | None" = None,
 ) -> Service:
-    """Return the service of *person*."""
+    """Return the service of *person*; *ends* is what asks where topics end, where several services share it."""
     from packhorse.console.audit.postgres import AuditTable
     from packhorse.console.offsets.postgres import OffsetsTables
     from packhorse.console.operators.postgres import OperatorTables
@@ -107,7 +111,7 @@ def rooms(
             ranges=_ranges(settings),
             bound=Bound(records=settings.search_records, seconds=settings.search_seconds),
         ),
-        top=Top(TopTables(database), person, broker=_ends(settings)),
+        top=Top(TopTables(database), person, broker=ends or _ends(settings)),
         replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
         redrives=Redrives(RedriveTables(database), person, clock=SYSTEM_CLOCK),

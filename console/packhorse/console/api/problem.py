@@ -67,6 +67,7 @@ _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="packhorse"'}
 _BY_CLASS: tuple[tuple[type[PackhorseError], int, str, str, dict[str, str]], ...] = (
     (NotSignedIn, 401, "not-signed-in", "A token is needed", _SIGN_IN),
     (Forbidden, 403, "forbidden", "The right for it is missing", {}),
+    (SettingsError, 503, "not-set-up", "The console is not set up for it", {}),
     (NotReady, 503, "not-ready", "A table, topic, right or migration is missing", {}),
     (UnknownId, 404, "unknown-id", "The id is not known here", {}),
     (UsageError, 400, "usage", "The request can't be carried out", {}),
@@ -82,11 +83,9 @@ def problem_of(error: PackhorseError) -> Problem | None:
 
     >>> problem_of(UnknownId("message 7 is not in quarantine")).status
     404
-    >>> problem_of(SettingsError("PACKHORSE_NAMESPACE is not set")) is None
+    >>> problem_of(PackhorseError("what is that?")) is None
     True
     """
-    if isinstance(error, SettingsError):
-        return None
     for kind, status, code, title, headers in _BY_CLASS:
         if isinstance(error, kind):
             return Problem(status=status, code=code, title=title, detail=str(error), headers=headers)

@@ -8,7 +8,7 @@ from packhorse.schemas.flags import Broker, Json, Schema, Url
 
 if TYPE_CHECKING:
     from packhorse.console.settings import ConsoleSettings
-    from packhorse.processor.offsets.resetting import Move, Standing
+    from packhorse.processor.offsets.resetting import Move
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,15 +38,15 @@ def show(
       packhorse offsets show --group figures --topic airline.aircraft
     """
     from packhorse.console.compose import service_of
+    from packhorse.console.offsets.render import standing_json
     from packhorse.console.output import tell_json
 
     with service_of(_settings(database_url, database_schema, kafka_bootstrap_servers)) as service:
-        rows = [_row(one) for one in service.offsets.show(group, topic)]
+        partitions = [standing_json(one) for one in service.offsets.show(group, topic)]
     if as_json:
-        partitions = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         tell_json({"group": group, "topic": topic, "partitions": partitions})
         return
-    for cells in (COLUMNS, *rows):
+    for cells in (COLUMNS, *(tuple(row.values()) for row in partitions)):
         typer.echo("  ".join(f"{'-' if cell is None else cell:>10}" for cell in cells))
 
 
@@ -87,6 +87,7 @@ def reset(
       packhorse offsets reset --group figures --topic airline.aircraft --to 2026-11-30T10:00Z --why "again from ten"
     """
     from packhorse.console.compose import service_of
+    from packhorse.console.offsets.render import move_json
     from packhorse.console.output import tell, tell_json
     from packhorse.core.errors import UsageError
     from packhorse.processor.offsets.resetting import Reset
@@ -105,15 +106,15 @@ def reset(
         by = service.offsets.reset(preview, why=why)
     if as_json:
         tell_json(
-            {"group": group, "topic": topic, "by": by, "partitions": [_json(move) for move in preview.moves]}
+            {
+                "group": group,
+                "topic": topic,
+                "by": by,
+                "partitions": [move_json(move) for move in preview.moves],
+            }
         )
     else:
         tell(f"set {len(preview.moves)} partitions of {topic} for group {group}, on the record as {by}")
-
-
-def _row(one: "Standing") -> tuple[int | None, ...]:
-    lag = None if one.watermark is None else max(0, one.high - max(one.watermark, one.low))
-    return one.partition, one.watermark, one.committed, one.low, one.high, lag
 
 
 def _told(move: "Move") -> str:
@@ -127,18 +128,6 @@ def _told(move: "Move") -> str:
     if move.repeats:
         text += f"; {move.repeats} offsets are delivered again"
     return text
-
-
-def _json(move: "Move") -> dict[str, int | None]:
-    one = move.standing
-    return {
-        "partition": one.partition,
-        "watermark": one.watermark,
-        "committed": one.committed,
-        "to": move.to,
-        "skips": move.skips,
-        "repeats": move.repeats,
-    }
 
 
 def _settings(url: str | None, schema: str | None, servers: str | None) -> "ConsoleSettings":

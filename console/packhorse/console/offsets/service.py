@@ -87,6 +87,32 @@ class Offsets:
             raise UsageError("nothing to do: watermark and committed offset are there already")
         return Preview(group=group, topic=topic, moves=tuple(planned))
 
+    def previewed(
+        self, group: str, topic: str, wanted: Sequence[tuple[int, int | None, int | None, int]]
+    ) -> Preview:
+        """
+        Return the preview that *wanted* was taken from: partition, watermark, committed offset, and where it goes.
+
+        Raises:
+            OwnershipLost: A partition stands elsewhere by now.
+            UsageError: An offset is not in the topic.
+            NotReady, SettingsError, BrokerUnavailable, DatabaseUnavailable: As `show`.
+        """
+        now = {one.partition: one for one in self.show(group, topic)}
+        found = []
+        for partition, watermark, committed, to in wanted:
+            one = now.get(partition)
+            if one is None or (one.watermark, one.committed) != (watermark, committed):
+                raise OwnershipLost(
+                    f"{topic}[{partition}] of group {group} has moved since the preview; nothing was done, preview it again"
+                )
+            if not one.low <= to <= one.high:
+                raise UsageError(
+                    f"offset {to} is not in {topic}[{partition}]: {one.low} to {one.high} are allowed"
+                )
+            found.append(Move(one, to))
+        return Preview(group=group, topic=topic, moves=tuple(found))
+
     def reset(self, preview: Preview, *, why: str) -> str:
         """
         Set watermarks and committed offsets as previewed, on the record; return who is on record.

@@ -10,6 +10,11 @@ Local = Callable[[datetime], datetime]
 """Puts a moment into the viewer's zone."""
 
 
+def utc(moment: datetime) -> datetime:
+    """Put *moment* into UTC: for viewers whose zone nobody knows."""
+    return moment.astimezone(UTC)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
     """Who looks: at which moment (by the database's clock), and in which zone."""

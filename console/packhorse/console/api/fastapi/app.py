@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from packhorse.console.acting.person import Person
-from packhorse.console.api.fastapi import messages, quarantine
+from packhorse.console.api.fastapi import failures, flow, messages, people, quarantine, replays
 from packhorse.console.api.fastapi.answers import JsonAnswer, refusal, refusal_of
 from packhorse.console.api.fastapi.document import documented
 from packhorse.console.api.fastapi.gate import Gate
@@ -63,8 +63,9 @@ def application(
         generate_unique_id_function=_operation_id,
     )
     app.state.services = services
-    for router in (messages.router, quarantine.router):
-        app.include_router(router, prefix=PREFIX)
+    app.state.glances = flow.Glances()
+    for room in (messages, quarantine, failures, flow, replays, people):
+        app.include_router(room.router, prefix=PREFIX)
     _health(app, ready)
     _problems(app)
     document = cache(lambda: documented(app))

@@ -17,6 +17,7 @@ from packhorse.console.api.models.quarantine import (
     RedriveAnswer,
     ShowAsked,
     ShownAnswer,
+    UnmaskBody,
 )
 from packhorse.console.api.problem import OTHER_MESSAGE, Refused
 from packhorse.console.quarantine.page_render import page_json
@@ -41,6 +42,13 @@ def quarantine_show(service: Asking, message_id: UUID, asked: Annotated[ShowAske
     """Show one message in quarantine: where it came from, headers, attempts, reason, and who acted."""
     shown = service.quarantine.show(message_id, group=asked.group, topic=asked.topic, payload=asked.payload)
     return JsonAnswer(shown_json(shown, show_key=asked.show_key))
+
+
+@router.post("/{message_id}/unmask", response_model=ShownAnswer, openapi_extra=needs(Right.PERSONAL))
+def quarantine_unmask(service: Asking, message_id: UUID, body: UnmaskBody) -> JsonAnswer:
+    """Show one message with payload and headers as they are; that is on record before anything of it is decoded."""
+    shown = service.quarantine.unmask(message_id, group=body.group, topic=body.topic, why=body.why)
+    return JsonAnswer(shown_json(shown, show_key=body.show_key))
 
 
 @router.post("/{message_id}/preview", response_model=PreviewAnswer, openapi_extra=needs(Right.SEE))

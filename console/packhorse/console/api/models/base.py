@@ -24,9 +24,7 @@ class Asked(BaseModel):
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 
 
-def _storable(value: str) -> str:
-    if "\x00" in value:
-        raise ValueError("the character NUL is not allowed")
+def _whole(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -41,19 +39,26 @@ def _is_text(value: object) -> object:
     return value
 
 
-Text = Annotated[str, AfterValidator(_storable)]
-"""Text that a table can hold."""
-Name = Annotated[str, AfterValidator(_storable), Field(min_length=1, max_length=300)]
+NO_NUL = r"^[^\x00]*$"
+"""What no text of a table may hold; stands in every type of text here, before the check of what a pattern can't say."""
+WHOLE = AfterValidator(_whole)
+Name = Annotated[str, Field(min_length=1, max_length=300, pattern=NO_NUL), WHOLE]
 """A name of a group, topic, type or the like."""
+Key = Annotated[
+    str,
+    Field(max_length=10_000, pattern=NO_NUL, description="A message's key; its bytes are the text in UTF-8."),
+    WHOLE,
+]
 Why = Annotated[
     str,
-    AfterValidator(_storable),
     Field(
         min_length=1,
         max_length=MAX_WHY,
+        pattern=NO_NUL,
         description="The reason, for the record.",
         examples=["fixed in 1.4.2"],
     ),
+    WHOLE,
 ]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 """A number that a column of four bytes holds."""
@@ -64,12 +69,13 @@ Moment = Annotated[
 ]
 Cursor = Annotated[
     str,
-    AfterValidator(_storable),
     Field(
         min_length=1,
         max_length=2_000,
+        pattern=NO_NUL,
         description="`next` of the page before; its form is nobody's business.",
     ),
+    WHOLE,
 ]
 
 

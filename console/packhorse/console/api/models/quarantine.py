@@ -7,7 +7,19 @@ from uuid import UUID
 
 from pydantic import Field
 
-from packhorse.console.api.models.base import Answer, Asked, Count, Cursor, Moment, Name, Text, Why, WithKey
+from packhorse.console.api.models.base import (
+    NO_NUL,
+    WHOLE,
+    Answer,
+    Asked,
+    Count,
+    Cursor,
+    Key,
+    Moment,
+    Name,
+    Why,
+    WithKey,
+)
 from packhorse.console.facts import Act, FailedAttempt, State
 from packhorse.console.quarantine.around.model import Caused, InRedrive
 from packhorse.console.quarantine.groups.model import Known
@@ -43,11 +55,11 @@ class PageAsked(Asked):
     tenant: Name | None = None
     state: StateAsked = StateAsked.QUARANTINED
     id: UUID | None = None
-    key: Annotated[Text, Field(max_length=10_000)] | None = None
+    key: Key | None = None
     failure: Annotated[str, Field(pattern="^[0-9a-f]{8,32}$")] | None = None
     since: Moment | None = None
     until: Moment | None = None
-    text: Annotated[Text, Field(min_length=1, max_length=MAX_TEXT)] | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=NO_NUL), WHOLE] | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
     after: Cursor | None = None
     show_key: bool = False
@@ -140,6 +152,15 @@ class AroundAnswer(Answer):
     known: Known
 
 
+class UnmaskBody(Asked):
+    """Which of several messages of the id is meant, and why somebody has to see what its schema marks personal."""
+
+    group: Name | None = None
+    topic: Name | None = None
+    show_key: bool = False
+    why: Why
+
+
 class ShownAnswer(QuarantinedAnswer):
     """
     One quarantined message with its history.
@@ -148,6 +169,7 @@ class ShownAnswer(QuarantinedAnswer):
         headers: Names and values in order; a value that may say who somebody is stands as `***`.
         payload: What the payload says, personal fields masked; null unless it was asked for.
         payload_said: Why there is no payload to see.
+        unmasked: Nothing is masked; that it was shown is on record.
     """
 
     headers: list[tuple[str, str | None]]

@@ -1,0 +1,206 @@
+"""What each operation of the API can be asked about, so that it would be carried out for somebody who has the right."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import httpx
+import psycopg
+from confluent_kafka import Producer
+from psycopg.types.json import Jsonb
+from tests.support.console_api import token_for
+from tests.support.console_rows import new_id, rested
+from tests.support.topics import make_topic
+
+from packhorse.processor.kafka.admin import BrokerQuestions
+
+WHY = "fixed in 1.4.2"
+GROUP = "figures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation of the document; `right` is what it says that it needs."""
+
+    name: str
+    method: str
+    path: str
+    right: str
+
+
+def operations(document: dict[str, Any]) -> list[Operation]:
+    """Return all operations of *document*."""
+    return [
+        Operation(name=found["operationId"], method=method, path=path, right=found["x-right"])
+        for path, methods in document["paths"].items()
+        for method, found in methods.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """
+    Real tables and a topic of three records, which the group has read.
+
+    Attributes:
+        reader: Somebody who may look, for what has to be previewed first.
+        topic, topic_id: That topic; None: there is no broker.
+    """
+
+    connection: psycopg.Connection[Any]
+    reader: httpx.Client
+    topic: str | None = None
+    topic_id: UUID | None = None
+
+    def call(self, client: httpx.Client, operation: Operation) -> httpx.Response:
+        """Ask *client* for *operation*, about something of its own."""
+        return self.ask(client, operation, self.made(operation))
+
+    def made(self, operation: Operation) -> "Asked":
+        """Make something that *operation* can be asked about, and return what to ask."""
+        return CALLS[operation.name](self)
+
+    def ask(self, client: httpx.Client, operation: Operation, calling: "Asked") -> httpx.Response:
+        """Ask *client* for *operation*."""
+        path, params, body = calling
+        filled = re.sub(r"\{\w+\}", lambda found: path[found[0][1:-1]], operation.path)
+        return client.request(
+            operation.method, filled.removeprefix("/api/v1"), params=params, json=body or None
+        )
+
+    def one(self, query: str, *values: object) -> Any:
+        """Return the first value of *query*."""
+        row = self.connection.execute(query, values).fetchone()
+        assert row is not None
+        return row[0]
+
+    def message(self) -> UUID:
+        """Return a message in quarantine."""
+        return rested(self.connection)
+
+    def order(self, act: str) -> tuple[UUID, dict[str, Any]]:
+        """Return a message in quarantine, and the preview's order for *act*."""
+        message_id = self.message()
+        preview = self.reader.post(f"/quarantine/{message_id}/preview", json={"act": act})
+        return message_id, {"order": preview.json()["order"], "why": WHY}
+
+    def failure(self, *, acknowledged: bool = False) -> str:
+        """Return the print of a group of failures of its own."""
+        message_id = rested(self.connection, group=f"g{new_id().hex[-12:]}")
+        found = str(
+            self.one(
+                "SELECT packhorse.failure_print(group_id, topic, type, reason, error)"
+                " FROM packhorse.quarantined_message WHERE message_id = %s",
+                message_id,
+            )
+        )
+        if acknowledged:
+            self.connection.execute(
+                "INSERT INTO packhorse.failure_group (print, acknowledged_by, acknowledged_at, acknowledged_why)"
+                " VALUES (%s, 'ann', now(), 'known')",
+                (found,),
+            )
+        return found
+
+    def replay(self, state: str) -> str:
+        """Return the number of a replay in *state*, of a topic of its own."""
+        topic = f"airline.t{new_id().hex[-12:]}"
+        wanted = {
+            "group": GROUP,
+            "topic": topic,
+            "since": "2026-01-01T00:00:00+00:00",
+            "counts": {"matched": 3},
+        }
+        return str(
+            self.one(
+                "INSERT INTO packhorse.replay (state, group_id, topic, topic_id, wanted, rate, planned_by, expires_at)"
+                " VALUES (%s, %s, %s, gen_random_uuid(), %s, 100, 'ann', now() + interval '1 hour') RETURNING id",
+                *(state, GROUP, topic, Jsonb(wanted)),
+            )
+        )
+
+    def reset_order(self) -> dict[str, Any]:
+        """Return the preview's order of a reset of a group that nobody runs."""
+        asked = {"group": f"g{new_id().hex[-12:]}", "topic": self.topic, "to": "earliest"}
+        return {"order": self.reader.post("/offsets/preview", json=asked).json()["order"], "why": WHY}
+
+    def holder(self) -> str:
+        """Return the name of somebody with a token."""
+        name = f"t{new_id().hex[-12:]}"
+        token_for(self.connection, "viewer", name=name)
+        return name
+
+
+Asked = tuple[dict[str, str], dict[str, Any], dict[str, Any]]
+
+
+def asked(path: dict[str, object] | None = None, body: dict[str, Any] | None = None, **params: Any) -> Asked:
+    """Return values for the path, the query and the body."""
+    return {name: str(value) for name, value in (path or {}).items()}, params, body or {}
+
+
+def _order(world: World, act: str) -> Asked:
+    message_id, body = world.order(act)
+    return asked({"message_id": message_id}, body)
+
+
+CALLS: dict[str, Callable[[World], Asked]] = {
+    "message_status": lambda w: asked({"message_id": w.message()}),
+    "message_explanation": lambda w: asked({"message_id": w.message()}),
+    "quarantine_list": lambda w: asked(),
+    "quarantine_show": lambda w: asked({"message_id": w.message()}),
+    "quarantine_unmask": lambda w: asked({"message_id": w.message()}, {"why": WHY}),
+    "quarantine_preview": lambda w: asked({"message_id": w.message()}, {"act": "redrive"}),
+    "quarantine_redrive": lambda w: _order(w, "redrive"),
+    "quarantine_discard": lambda w: _order(w, "discard"),
+    "failures": lambda w: asked(),
+    "failure": lambda w: asked({"failure": w.failure()}),
+    "failure_note": lambda w: asked({"failure": w.failure()}, {"text": "known"}),
+    "failure_acknowledge": lambda w: asked({"failure": w.failure()}, {"why": WHY}),
+    "failure_unacknowledge": lambda w: asked({"failure": w.failure(acknowledged=True)}, {"why": WHY}),
+    "top": lambda w: asked(),
+    "key_explanation": lambda w: asked(group=GROUP, topic="airline.aircraft", key="N14228"),
+    "pauses": lambda w: asked(group=GROUP),
+    "pause": lambda w: asked({}, {"group": f"g{new_id().hex[-12:]}", "anyway": True, "why": WHY}),
+    "resume": lambda w: asked({}, {"group": GROUP, "why": WHY}),
+    "replays": lambda w: asked(),
+    "replay": lambda w: asked({"replay": w.replay("planned")}),
+    "replay_plan": lambda w: asked(
+        {},
+        {"group": GROUP, "topic": w.topic, "partitions": [0], "from_offset": 0},
+    ),
+    "replay_run": lambda w: asked({"replay": w.replay("planned")}, {"why": WHY}),
+    "replay_pause": lambda w: asked({"replay": w.replay("running")}, {"why": WHY}),
+    "replay_resume": lambda w: asked({"replay": w.replay("paused")}, {"why": WHY}),
+    "replay_stop": lambda w: asked({"replay": w.replay("running")}, {"why": WHY}),
+    "offsets": lambda w: asked(group=GROUP, topic=w.topic),
+    "offsets_preview": lambda w: asked({}, {"group": GROUP, "topic": w.topic, "to": "earliest"}),
+    "offsets_reset": lambda w: asked({}, w.reset_order()),
+    "me": lambda w: asked(),
+    "operators_list": lambda w: asked(),
+    "operators_add": lambda w: asked({}, {"name": "pg_monitor", "role": "viewer", "why": WHY}),
+    "operators_token": lambda w: asked({}, {"name": f"t{new_id().hex[-12:]}", "role": "viewer", "why": WHY}),
+    "operators_remove": lambda w: asked({}, {"kind": "token", "name": w.holder(), "why": WHY}),
+    "audit": lambda w: asked(),
+}
+"""How each operation is asked for; a test fails as long as a new one is not here."""
+
+
+def topic_read_by_group(connection: psycopg.Connection[Any], bootstrap: str, topic: str) -> UUID:
+    """Make *topic* with three records, all of which GROUP has dealt with; return Kafka's id of it."""
+    make_topic(bootstrap, topic, partitions=1)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(3):
+        producer.produce(
+            topic, key=f"k{number}".encode(), value=b"x", headers=[("id", str(new_id()).encode())]
+        )
+    assert producer.flush(30) == 0
+    topic_id = BrokerQuestions({"bootstrap.servers": bootstrap}).topic_id(topic)
+    connection.execute(
+        'INSERT INTO packhorse.watermark (group_id, topic_id, partition, topic, "offset", incarnation)'
+        " VALUES (%s, %s, 0, %s, 3, '1/1')",
+        (GROUP, topic_id, topic),
+    )
+    return topic_id
