@@ -59,7 +59,7 @@ def test_what_is_not_published_stays_unless_it_is_ordered(connection: Connection
 
 
 @pytest.mark.case("P1")
-@pytest.mark.parametrize("scope", ["row", "key", "topic"])
+@pytest.mark.parametrize("scope", ["row", "key", "partition", "topic"])
 @pytest.mark.parametrize("unpublished", [False, True])
 def test_what_a_hold_keeps_stays(connection: Connection, scope: str, unpublished: bool) -> None:
     message_id = recorded(connection)
