@@ -18,6 +18,7 @@ from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.console.truth.render import group_json, group_pairs, message_pairs
 from packhorse.console.truth.status import Status
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.ids import replayed_id
 
 pytestmark = pytest.mark.case("X-02")
@@ -283,6 +284,51 @@ def test_an_id_of_several_outbox_rows_is_said_so(
         "rows",
         "2 outbox rows bear this id; the first is shown",
     )
+
+
+def test_a_row_that_the_relay_holds_or_that_somebody_gave_up_is_explained(
+    service: Service, stages: Stages, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a row behind the horizon looks published though a hold has it, or its relay's state is not told."""
+    message_id = recorded(connection)
+    stages.set(
+        "INSERT INTO packhorse.relay_hold (shard, scope, aggregatetype, aggregateid, code, reason, heals, horizon)"
+        " VALUES (0, 'key', 'aircraft', 'N14228', 'too_large', '20560 bytes', false, '1:1:')"
+    )
+    horizon_past_all(connection)
+    stages.set(
+        "UPDATE packhorse.relay SET owner = 'relay-1', token = gen_random_uuid(), lease_until = now() + interval '1 minute'"
+    )
+    status = service.truth.status(message_id, search=False)
+    assert status.standing.endswith(": too_large")
+    assert status.around.carrier is not None
+    assert (status.around.carrier.owner, status.around.carrier.trouble) == ("relay-1", None)
+    stages.set("UPDATE packhorse.relay_hold SET state = 'ended'")
+    stages.set(
+        "INSERT INTO packhorse.relay_discard (message_id, hold_id, aggregatetype, seq, actor, why)"
+        " VALUES (%s, 1, 'aircraft', 1, 'ann (role ops)', 'a test')",
+        message_id,
+    )
+    told_of = service.truth.explain(message_id, search=False, local=SYSTEM_CLOCK.local)
+    assert told_of.standing == "discarded before it was published"
+    assert any("ann (role ops) gave it up" in text for text in told_of.parts[0].stands)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        ("done", "it is done since"),
+        ("skipped", "its handler chose to skip it"),
+        ("uncertain", "an outside effect may or may not have happened"),
+        ("discarded", "its bytes are no longer kept"),
+    ],
+)
+def test_an_outcome_that_is_the_last_word_is_explained(
+    service: Service, connection: psycopg.Connection[Any], outcome: str, said: str
+) -> None:
+    message_id = handled(connection, outcome=outcome)
+    found = service.truth.explain(message_id, search=False, local=SYSTEM_CLOCK.local)
+    assert any(said in text for part in found.parts for text in part.stands)
 
 
 def test_json_has_the_same_facts(

@@ -213,6 +213,11 @@ def test_a_personal_value_in_a_handlers_error_is_nowhere(
         shown = [
             road.run("status", message_id),
             road.run("status", message_id, "--json"),
+            road.run("explain", message_id),
+            road.run("explain", message_id, "--json"),
+            road.run("explain", "--group", road.group, "--topic", road.topic, "--key", KEY),
+            road.run("top", "--once"),
+            road.run("top", "--json"),
             road.run("quarantine", "list"),
             road.run("quarantine", "list", "--json"),
             road.run("quarantine", "show", message_id, "--payload"),
