@@ -1,6 +1,7 @@
 """The console's settings: a database always, broker and registry only for what needs them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr
@@ -71,6 +72,7 @@ class DoctorSettings(ServerFields, PartSettings):
         timeout: Seconds after which a question to database or broker is given up.
         search_records: Records that one search reads at most.
         search_seconds: Seconds that one search takes at most.
+        contacts: File in TOML with a table for each contact: url, secret_file, timeout; for the application that tells them.
     """
 
     section: ClassVar[str] = "console"
@@ -88,6 +90,7 @@ class DoctorSettings(ServerFields, PartSettings):
     timeout: float = Field(default=5.0, ge=1, le=60)
     search_records: int = Field(default=10_000, ge=1, le=1_000_000)
     search_seconds: float = Field(default=5.0, gt=0, le=300)
+    contacts: Path | None = None
 
     def registry(self) -> RegistrySettings | None:
         """Return the registry's settings; None when it is not set."""

@@ -38,6 +38,8 @@ class Options(TypedDict, total=False):
         isolation: "group": several messages share a transaction, so a handler may run twice for one message. "message":
             each has a transaction of its own, for code with effects outside the database.
         timeout: How long one run may take; then its query is cancelled and the attempt has failed. None: no limit.
+        contact: Who is told when messages of the type need a person: a name of 1 to 63 of a-z, 0-9 and "-", for which the
+            notices' settings have a webhook. None: the log alone tells.
         replay: A name by which a replay may ask for the handler (`packhorse replay plan --handler NAME`). It then gets what such a
             replay brings, and nothing of live traffic, which goes to the type's other handler. None: it is for live traffic.
     """
@@ -50,6 +52,7 @@ class Options(TypedDict, total=False):
     after_quarantine: AfterQuarantine | None
     isolation: Isolation
     timeout: Duration | None
+    contact: str | None
     replay: str | None
 
 

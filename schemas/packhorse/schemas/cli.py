@@ -72,6 +72,14 @@ def register(
     database_url: Url = None,
     database_schema: Schema = None,
     compatibility: Compatibility = None,
+    notices: Annotated[
+        str | None,
+        typer.Option(
+            "--notices",
+            metavar="NAMESPACE",
+            help="Also the schema of Packhorse's own notices, for this namespace.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """
@@ -80,12 +88,15 @@ def register(
     Nothing is registered while `packhorse schemas check` fails. The registry comes first: when it stops half-way, run it
     again.
 
+    With --notices, processors write a message when a group of failures needs a person; see docs/how-to/tell-contacts.md.
+
     [bold]Example[/]: packhorse schemas register --registry-url http://registry:8081
     """
     from packhorse.schemas.options import RegisterSettings
     from packhorse.schemas.postgres import SchemaTable
     from packhorse.schemas.register import register as registering
     from packhorse.schemas.registry import Registry
+    from packhorse.schemas.shipped import notices as shipped
 
     settings = RegisterSettings.load(
         {
@@ -100,10 +111,11 @@ def register(
     if findings:
         _complain(findings)
         raise typer.Exit(1)
+    folders = [folder] if notices is None else [folder, shipped(notices)]
     done: list[dict[str, Any]] = []
     try:
         with SchemaTable(settings) as table, Registry(settings) as registry:
-            for outcome in registering(folder, registry, table):
+            for outcome in (one for each in folders for one in registering(each, registry, table)):
                 done.append(_as_done(outcome))
                 if not as_json:
                     _print_done(outcome)

@@ -3,7 +3,7 @@
 from packhorse.console.truth.sql import QUARANTINED
 
 _LOOKED = """
-    SELECT q.* FROM {schema}.quarantined_message AS q
+    SELECT q.message_id, q.group_id, q.topic, q.quarantined_at, q.reason, q.type, q.tenant, q.state, q.key, q.error FROM {schema}.quarantined_message AS q
     WHERE (%(since)s::timestamptz IS NULL OR q.quarantined_at >= %(since)s)
       AND (%(until)s::timestamptz IS NULL OR q.quarantined_at < %(until)s)
       AND (%(after_at)s::timestamptz IS NULL
@@ -34,6 +34,7 @@ WHERE (%(group)s::text IS NULL OR q.group_id = %(group)s)
   AND (%(failure)s::text IS NULL
        OR {schema}.failure_print(q.group_id, q.topic, q.type, q.reason, q.error) = %(failure)s)
   AND (%(text)s::text IS NULL OR strpos(lower(q.error), lower(%(text)s)) > 0)
+ORDER BY q.quarantined_at DESC, q.message_id DESC, q.group_id DESC, q.topic DESC
 LIMIT %(limit)s
 )
 """

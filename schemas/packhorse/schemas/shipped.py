@@ -1,0 +1,31 @@
+"""The schemas that Packhorse brings along: its own notices, for the namespace of an installation."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from packhorse.core.naming import topic_name
+from packhorse.schemas.folder import Folder, load_folder
+
+_FOLDER: Final = Path(__file__).with_name("avro")
+_OURS: Final = "packhorse"
+"""The namespace that the files stand under."""
+
+
+def notices(namespace: str) -> Folder:
+    """
+    Return the schemas of notices as they are registered for *namespace*.
+
+    >>> [version.subject for version in notices("airline").versions]
+    ['airline.packhorse-notice-packhorse.NeedsPerson']
+
+    Raises:
+        SettingsError: *namespace* makes no legal name of a topic.
+    """
+    topic_name(namespace, "packhorse-notice")
+    folder = load_folder(_FOLDER)
+    versions = tuple(
+        replace(version, subject=f"{namespace}{version.subject.removeprefix(_OURS)}")
+        for version in folder.versions
+    )
+    return Folder(path=folder.path, versions=versions)
