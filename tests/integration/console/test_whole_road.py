@@ -195,6 +195,61 @@ def test_a_key_is_followed_through_pause_retry_parking_quarantine_and_redrive(ro
     assert one(road, "SELECT outcome FROM packhorse.inbox WHERE message_id = %s", head) == "done"
 
 
+@pytest.mark.case("X-02")
+def test_what_was_given_up_taken_back_and_replayed_is_told(road: Road) -> None:
+    """Fails when who gave a message up, how it is had back, or what a replay did once more, is not told of it."""
+    handled = list[int]()
+
+    @road.app.handler(road.moved, retry=ONCE)
+    def moved(message: Any, ctx: Context) -> None:
+        if message.number == 1:
+            raise ValueError(message.email)
+        handled.append(message.number)
+
+    with road.relay(), road.processor():
+        bad, good = road.emit(1, key="a"), road.emit(2, key="b")
+        eventually(lambda: group_at(road, bad, "quarantine"), what="it rests in quarantine", timeout=40)
+        eventually(lambda: group_at(road, good, "done"), what="the other is done", timeout=30)
+        given_up = road.shell(f"{command_in(explained(road, bad), 'quarantine discard')} --yes", "not needed")
+        assert given_up.code == 0, given_up.err
+        group = group_at(road, bad, "discarded")
+        assert group["fate"]["discarded_at"] is not None
+        told = explained(road, bad)
+        assert re.search(r"it was given up .* by .*: not needed", told), told
+        taken = road.shell(
+            f"{command_in(told, 'quarantine restore')} --yes --out-of-order", "needed after all"
+        )
+        assert taken.code == 0, taken.err
+        assert group_at(road, bad, "quarantine")["standing"].startswith("quarantine")
+        acts = [act["act"] for act in road.status(bad)["acts"]]
+        assert acts[:2] == ["discard", "restore"]
+
+        wanted = (
+            "--group",
+            road.group,
+            "--topic",
+            road.topic,
+            "--key",
+            "b",
+            "--again",
+            "--since",
+            "2026-01-01T00:00Z",
+        )
+        plan = road.run("replay", "plan", *wanted, "--json")
+        assert plan.code == 0, plan.err
+        run = one(road, "SELECT max(id) FROM packhorse.replay WHERE topic_id <> %s", UUID(int=0))
+        done = road.run("replay", "run", run, "--why", "backfill", "--yes")
+        assert done.code == 0, done.out + done.err
+        (replay,) = group_at(road, good, "done")["replays"]
+        assert (replay["run"], replay["outcome"], replay["run_state"]) == (run, "done", "ended")
+        assert handled == [2, 2]
+        again = UUID(replay["identity"])
+        assert one(road, "SELECT outcome FROM packhorse.inbox WHERE message_id = %s", again) == "done"
+        assert f"it is message {good}, under the identity that it has in replay {run}" in explained(
+            road, again
+        )
+
+
 @pytest.mark.case("X-01")
 def test_an_id_that_never_existed_is_explained_as_unknown(road: Road) -> None:
     """Fails when the exit code is that of an answer, or the text lets a person wait for it."""
