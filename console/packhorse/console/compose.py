@@ -16,13 +16,14 @@ from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.restoring.listing import Bound
 from packhorse.console.quarantine.restoring.service import Restoring
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.redriving.edits import Edits
 from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.console.top.service import Top
 from packhorse.console.truth.service import Truth
-from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from packhorse.console.acting.postgres import Database
@@ -88,6 +89,7 @@ def rooms(
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.quarantine.restoring.postgres import RestoringTables
+    from packhorse.console.redriving.edits import EditTables
     from packhorse.console.redriving.postgres import RedriveTables
     from packhorse.console.replaying.postgres import ReplayTables
     from packhorse.console.top.postgres import TopTables
@@ -115,6 +117,13 @@ def rooms(
         replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
         redrives=Redrives(RedriveTables(database), person, clock=SYSTEM_CLOCK),
+        edits=Edits(
+            EditTables(database),
+            person,
+            decoder=None if payloads is None else payloads.decoder,
+            clock=SYSTEM_CLOCK,
+            chance=SYSTEM_CHANCE,
+        ),
     )
 
 

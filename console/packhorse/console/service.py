@@ -11,6 +11,7 @@ from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.restoring.service import Restoring
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.redriving.edits import Edits
 from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
 from packhorse.console.top.service import Top
@@ -34,3 +35,4 @@ class Service:
     offsets: Offsets
     top: Top
     redrives: Redrives
+    edits: Edits

@@ -197,13 +197,13 @@ class Writers:
         return self._records[node.name].take
 
     def _union(self, node: Union) -> Convert:
-        branches = [(tag_of(branch), self.take(branch)) for branch in _by_strictness(node, self._schema)]
+        branches = [(tag_of(branch), self.take(branch)) for branch in by_strictness(node, self._schema)]
         if len(branches) == 2 and branches[0][0] == "null":
             return OptionalWriter(*branches[1]).take
         return UnionWriter(branches).take
 
 
-def _by_strictness(node: Union, schema: Schema) -> list[Node]:
+def by_strictness(node: Union, schema: Schema) -> list[Node]:
     """Return the branches so that the first that takes a value is the one it means: an enum is also a text, say."""
 
     def rank(branch: Node) -> int:

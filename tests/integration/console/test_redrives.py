@@ -4,27 +4,35 @@ import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
 import pytest
 from pydantic import SecretStr
 from tests.support.console_rows import new_id, rested
+from tests.support.databases import unique_name
+from tests.support.proxy import Proxy
 
 from packhorse.console.acting.person import this_process
 from packhorse.console.acting.postgres import Database, opened
 from packhorse.console.compose import rooms
+from packhorse.console.redriving.editing import Edit
+from packhorse.console.redriving.edits import EditTables
 from packhorse.console.redriving.records import RunState
 from packhorse.console.redriving.service import Redrives
 from packhorse.console.redriving.shell import Point, RedriveShell
 from packhorse.console.redriving.tallying import Member
 from packhorse.console.redriving.wanted import How, Wanted
+from packhorse.console.running.lease import Ending
 from packhorse.console.running.loop import Step
-from packhorse.console.running.postgres import Leases
+from packhorse.console.running.postgres import Leases, lasting
 from packhorse.console.running.sql import REDRIVES
+from packhorse.console.running.working import work
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.clock import SYSTEM_CLOCK
-from packhorse.core.errors import OwnershipLost, UnknownId, UsageError
+from packhorse.core.errors import Forbidden, OwnershipLost, UnknownId, UsageError
+from packhorse.producer.grants import grants
 
 WHY = "fixed in 1.4.2"
 ALL = Wanted(group="figures")
@@ -550,3 +558,109 @@ def _parked(connection: psycopg.Connection[Any], hashed: str, offset: int) -> UU
         (found, hashed, offset),
     )
     return found
+
+
+@pytest.mark.case("O-01")
+def test_a_right_that_is_withdrawn_between_preview_and_confirmation_is_missing(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when the confirmation trusts the preview's check of the right."""
+    role = unique_name("op")
+    connection.execute(f"CREATE ROLE {role} LOGIN")
+    try:
+        for statement in grants("packhorse", [("operator", role)]):
+            connection.execute(statement.encode())
+        rested(connection)
+        url = database.replace("postgres@", f"{role}@")
+        with opened(url, schema="packhorse", timeout=10) as mine:
+            theirs = redrives_over(mine)
+            preview = theirs.preview(ALL, QUICK)
+            connection.execute("UPDATE packhorse.operator SET role = 'viewer' WHERE name = %s", (role,))
+            with pytest.raises(Forbidden, match="may not redrive messages"):
+                theirs.confirm(preview.redrive.id, why=WHY)
+            with pytest.raises(Forbidden, match="may not redrive messages"):
+                theirs.preview(ALL, QUICK)
+            assert theirs.find(preview.redrive.id)[0].state is RunState.PREVIEWED
+    finally:
+        connection.execute(f"DROP OWNED BY {role}")
+        connection.execute(f"DROP ROLE {role}")
+    assert audited(connection) == []
+
+
+@pytest.mark.case("O-04")
+def test_a_connection_that_is_cut_in_the_middle_is_waited_out(
+    database: str, redrives: Redrives, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a lost connection ends the run, or what was committed under it is asked for again."""
+    ids = {rested(connection, key=b"%d" % n) for n in range(30)}
+    run, group = confirmed(redrives), Group(connection)
+    host = urlsplit(database)
+    with Proxy((host.hostname or "", host.port or 0)) as proxy:
+        url = database.replace(f"{host.hostname}:{host.port}", f"{proxy.host}:{proxy.port}")
+        settings = ConsoleSettings(database_url=SecretStr(url), timeout=2)
+        cuts, stop = [Point.AFTER_COMMIT, Point.BEFORE_COMMIT], threading.Event()
+
+        def cut(at: Point) -> None:
+            group.run()
+            if cuts and at is cuts[0]:
+                cuts.pop(0)
+                proxy.cut()
+                proxy.resume()
+
+        with lasting(settings) as work_over, lasting(settings) as beside:
+            leases = Leases(work_over, REDRIVES)
+
+            def tell(text: str) -> None:
+                group.run()
+
+            ending, _ = work(
+                run,
+                what="redrive",
+                leases=leases,
+                renewing=Leases(beside, REDRIVES),
+                begin=lambda lease: RedriveShell(work_over, leases, lease, signal=cut),
+                tell=tell,
+                stop=stop,
+            )
+    assert ending is Ending.OVER
+    assert not cuts
+    assert sorted(audited(connection)) == sorted(ids)
+    assert redrives.find(run)[1].good == 30
+
+
+def test_an_edited_copy_needs_a_right_of_its_own(database: str, connection: psycopg.Connection[Any]) -> None:
+    """Fails when the right to act is enough to change what a message says."""
+    message = rested(connection)
+    role = unique_name("op")
+    connection.execute(f"CREATE ROLE {role} LOGIN")
+    try:
+        for statement in grants("packhorse", [("operator", role)]):
+            connection.execute(statement.encode())
+        with opened(database.replace("postgres@", f"{role}@"), schema="packhorse", timeout=10) as mine:
+            edits = EditTables(mine)
+            with pytest.raises(Forbidden, match="may not send an edited copy"):
+                edits.parent(this_process(), message, group=None, topic=None)
+            connection.execute("UPDATE packhorse.operator SET edit = true WHERE name = %s", (role,))
+            parent = edits.parent(this_process(), message, group=None, topic=None)
+            edit = Edit(
+                parent=parent,
+                id=new_id(),
+                payload=b"x",
+                headers=(),
+                digest="0",
+                changed=("n",),
+                hash="ab" * 16,
+                own_key=b"own",
+            )
+            connection.execute("UPDATE packhorse.operator SET edit = false WHERE name = %s", (role,))
+            with pytest.raises(Forbidden, match="may not send an edited copy"):
+                edits.send(this_process(), edit, why=WHY)
+            connection.execute("UPDATE packhorse.operator SET edit = true WHERE name = %s", (role,))
+            edits.send(this_process(), edit, why=WHY)
+            with pytest.raises(OwnershipLost, match="has moved since"):
+                edits.send(this_process(), edit, why=WHY)
+    finally:
+        connection.execute(f"DROP OWNED BY {role}")
+        connection.execute(f"DROP ROLE {role}")
+    rows = connection.execute("SELECT message_id, outcome FROM packhorse.inbox").fetchall()
+    assert sorted(rows) == sorted([(message, "discarded"), (edit.id, "parked")])

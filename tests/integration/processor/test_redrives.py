@@ -1,5 +1,7 @@
 """Redrives of sets the whole way: a real processor fails, a set is frozen, copies go over a real broker, outcomes prove it."""
 
+import json
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -186,3 +188,50 @@ def test_what_fails_again_has_its_whole_history(ground: Ground) -> None:
     assert shown["redrives"] == 3
     assert [attempt["attempt"] for attempt in shown["failed_attempts"]] == [1, 2, 3, 4]
     assert [act["act"] for act in shown["acts"]] == ["redrive"] * 3
+
+
+@pytest.mark.parametrize("key", [b"k", None])
+def test_an_edited_copy_takes_its_parents_place_and_what_waits_behind_follows(
+    ground: Ground, tmp_path: Path, key: bytes | None
+) -> None:
+    """Fails when the copy is not drained first, keeps the parent's id, or its parent goes on resting in quarantine."""
+    app = Processor(GROUP)
+
+    @app.handler(ground.message)
+    def handle(message: Any, ctx: Context) -> None:
+        if message.n == 0:
+            raise Quarantine("zero")
+        note(message, ctx)
+
+    ground.make_topics(app)
+    parent = ground.send(0, "comma", key=key, headers={"x": b"1", "traceparent": b"00-trace"})
+    behind = [ground.send(n, key=b"k") for n in (1, 2)]
+    fixed = tmp_path / "fixed.json"
+    with ground.processing(app):
+        ground.until_outcome(parent, "quarantine")
+        for one in behind:
+            ground.until_outcome(one, "parked" if key else "done")
+        fixed.write_text(json.dumps({"n": 7, "what": 5}))
+        refused = edited(ground, parent, fixed)
+        assert (refused.code, "what: given int 5" in refused.err) == (2, True), refused.err
+        fixed.write_text(json.dumps({"n": 7, "what": "comma"}))
+        done = edited(ground, parent, fixed)
+        assert done.code == 0, done.err
+        ground.until_results(*([7, 1, 2] if key else [1, 2, 7]))
+        eventually(lambda: not ground.rows("SELECT FROM packhorse.parked_key"), what="the key is let go")
+    told = done.json()
+    copy = UUID(told["id"])
+    assert told["fields"] == ["n"]
+    assert (ground.outcome(parent)[0], ground.outcome(copy)[0]) == ("discarded", "done")  # type: ignore[index]
+    acts = "SELECT message_id, detail FROM packhorse.audit WHERE act = 'edit' ORDER BY id"
+    assert ground.rows(acts)[-2:] == [
+        (parent, {"edited_as": str(copy), "fields": ["n"]}),
+        (copy, {"edited_from": str(parent), "fields": ["n"]}),
+    ]
+    again = edited(ground, parent, fixed)
+    assert (again.code, "is discarded already" in again.err) == (5, True)
+
+
+def edited(ground: Ground, message_id: UUID, payload: Path) -> Ran:
+    arguments = ("edit", message_id, "--payload", payload, "--why", "a comma", "--yes", "--json")
+    return packhorse("quarantine", *arguments, **ground.environ)

@@ -13,6 +13,7 @@ from packhorse.console.quarantine.choices import (
 )
 from packhorse.console.quarantine.groups import cli as commands
 from packhorse.console.quarantine.restoring import cli as restoring
+from packhorse.console.redriving.edit_cli import edit
 from packhorse.schemas import flags
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ app.command("note")(commands.note)
 app.command("ack")(commands.ack)
 app.command("unack")(commands.unack)
 app.command("restore")(restoring.restore)
+app.command("edit")(edit)
 
 
 @app.command()

@@ -12,7 +12,7 @@ class RegistryPayloads:
     """Be the console's `Payloads` over a source of schemas."""
 
     def __init__(self, source: SchemaSource) -> None:
-        self._decoder = Decoder(source)
+        self.decoder = self._decoder = Decoder(source)
 
     def masked(self, payload: bytes) -> tuple[object | None, str | None]:
         """Return the value with every personal field masked, or None and why it can't be shown."""

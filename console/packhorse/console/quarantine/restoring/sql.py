@@ -27,7 +27,7 @@ UPDATE {schema}.quarantined_message AS q
 SET state = 'quarantined', discarded_at = NULL
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
   AND q.state = 'discarded' AND q.redrives = %(redrives)s AND q.quarantined_at = %(quarantined_at)s
-  AND q.discarded_at IS NOT DISTINCT FROM %(discarded_at)s::timestamptz AND q.purged_at IS NULL
+  AND q.discarded_at IS NOT DISTINCT FROM %(discarded_at)s::timestamptz AND q.purged_at IS NULL AND q.edited_as IS NULL
 RETURNING q.redrives
 """
 """Take the message back, only as it was previewed."""

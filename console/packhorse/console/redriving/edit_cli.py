@@ -1,0 +1,94 @@
+"""`packhorse quarantine edit`: send an edited copy, which takes a message's place."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
+
+import typer
+
+from packhorse.schemas import flags
+
+if TYPE_CHECKING:
+    from packhorse.console.redriving.editing import Edit
+
+
+def edit(
+    *,
+    message_id: Annotated[UUID, typer.Argument(metavar="ID", help="The message's id.")],
+    payload: Annotated[
+        Path, typer.Option("--payload", metavar="FILE", help="The whole edited payload, as JSON.")
+    ],
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
+    group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="NAME", help="From this source topic.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
+    ] = None,
+    as_json: flags.Json = False,
+    database_url: flags.Url = None,
+    database_schema: flags.Schema = None,
+    registry_url: flags.Registry = None,
+) -> None:
+    """
+    Send an edited copy of one quarantined message, on the record: a new message that names its parent and takes its place.
+
+    The file holds the whole payload as `quarantine show --payload` prints it: times in ISO 8601, bytes in base64, decimals as
+    text. Masked personal fields are refused; `quarantine unmask` shows them to who may see them. It is encoded by the schema
+    that the parent was written with. The parent is discarded and keeps its bytes; what waits behind it runs after the copy. A
+    tombstone, or a message that can't be decoded, can't be edited. It needs a right of its own; --json needs --yes.
+
+    [bold]Example[/]
+      packhorse quarantine edit 019b76da-a800-7000-8000-000000000000 --payload fixed.json --why "the amount had a comma"
+    """
+    from packhorse.console.compose import service_of
+    from packhorse.console.output import tell, tell_json
+    from packhorse.console.settings import ConsoleSettings
+    from packhorse.core.acts import checked_why
+    from packhorse.core.errors import UsageError
+
+    if as_json and not yes:
+        raise UsageError("--json asks nothing back; add --yes to send without a confirmation")
+    checked_why(why)
+    given = {"database_url": database_url, "database_schema": database_schema, "registry_url": registry_url}
+    value = _read(payload)
+    with service_of(ConsoleSettings.load(given), claimed=actor) as service:
+        found = service.edits.preview(message_id, value, group=group, topic=topic)
+        if not as_json:
+            _show(found)
+            tell(f"on the record as {service.people.actor()}: {why.strip()}")
+        if not yes:
+            typer.confirm("send it?", abort=True)
+        at = service.edits.send(found, why=why)
+    if as_json:
+        told = {"id": found.id, "parent": message_id, "group": found.parent.group, "fields": found.changed}
+        tell_json(told | {"recorded_at": at, "warnings": found.warnings})
+    else:
+        tell(f"message {found.id} stands in its place; packhorse status {found.id} tells how it goes")
+
+
+def _show(found: "Edit") -> None:
+    from packhorse.console.output import tell
+
+    tell(f"message {found.id} takes the place of {found.parent.id} in group {found.parent.group}")
+    tell(f"fields that differ: {', '.join(found.changed)}")
+    for text in found.warnings:
+        tell(f"  {text}")
+
+
+def _read(path: Path) -> object:
+    import json
+
+    from packhorse.core.errors import UsageError
+
+    try:
+        found: object = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--payload {path}: {error.strerror}") from None
+    except ValueError:
+        raise UsageError(
+            f"--payload {path} holds no JSON; take what `packhorse quarantine show --payload --json` prints"
+        ) from None
+    return found
