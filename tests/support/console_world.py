@@ -121,6 +121,41 @@ class World:
             )
         )
 
+    def redrive(self, state: str) -> str:
+        """Return the number of a redrive of one message, in *state*."""
+        message_id = self.message()
+        number = self.one(
+            "INSERT INTO packhorse.redrive (state, wanted, members, rate, stages, most_failures, previewed_by, expires_at,"
+            " confirmed_by, confirmed_at, why) VALUES (%s, '{}', 1, 100, '{1}', 0, 'ann', now() + interval '1 hour',"
+            " 'ann', now(), 'x') RETURNING id",
+            state,
+        )
+        self.connection.execute(
+            'INSERT INTO packhorse.redrive_member (redrive_id, ordinal, group_id, topic, message_id, partition, "offset",'
+            ' attempt, redrives, quarantined_at) SELECT %s, 1, group_id, topic, message_id, partition, "offset", attempts,'
+            " redrives, quarantined_at FROM packhorse.quarantined_message WHERE message_id = %s",
+            (number, message_id),
+        )
+        return str(number)
+
+    def discarded(self) -> UUID:
+        """Return a message that was discarded."""
+        message_id = self.message()
+        self.connection.execute(
+            "UPDATE packhorse.quarantined_message SET state = 'discarded', discarded_at = now() WHERE message_id = %s",
+            (message_id,),
+        )
+        self.connection.execute(
+            "UPDATE packhorse.inbox SET outcome = 'discarded' WHERE message_id = %s", (message_id,)
+        )
+        return message_id
+
+    def restore_order(self) -> tuple[UUID, dict[str, Any]]:
+        """Return a discarded message, and the preview's order to restore it."""
+        message_id = self.discarded()
+        preview = self.reader.post(f"/quarantine/{message_id}/restore/preview", json={}).json()
+        return message_id, {"order": preview["order"], "out_of_order": preview["out_of_order"], "why": WHY}
+
     def reset_order(self) -> dict[str, Any]:
         """Return the preview's order of a reset of a group that nobody runs."""
         asked = {"group": f"g{new_id().hex[-12:]}", "topic": self.topic, "to": "earliest"}
@@ -146,6 +181,11 @@ def _order(world: World, act: str) -> Asked:
     return asked({"message_id": message_id}, body)
 
 
+def _restore(world: World) -> Asked:
+    message_id, body = world.restore_order()
+    return asked({"message_id": message_id}, body)
+
+
 CALLS: dict[str, Callable[[World], Asked]] = {
     "message_status": lambda w: asked({"message_id": w.message()}),
     "message_explanation": lambda w: asked({"message_id": w.message()}),
@@ -155,6 +195,18 @@ CALLS: dict[str, Callable[[World], Asked]] = {
     "quarantine_preview": lambda w: asked({"message_id": w.message()}, {"act": "redrive"}),
     "quarantine_redrive": lambda w: _order(w, "redrive"),
     "quarantine_discard": lambda w: _order(w, "discard"),
+    "quarantine_restore_preview": lambda w: asked({"message_id": w.discarded()}, {"group": GROUP}),
+    "quarantine_restore": _restore,
+    "purge_preview": lambda w: asked({}, {"key": "N14228"}),
+    "purge": lambda w: asked({}, {"key": w.message().hex, "why": WHY}),
+    "redrives": lambda w: asked(),
+    "redrives_preview": lambda w: asked({}, {"ids": [str(w.message())]}),
+    "redrive": lambda w: asked({"redrive": w.redrive("previewed")}),
+    "redrive_members": lambda w: asked({"redrive": w.redrive("previewed")}),
+    "redrive_run": lambda w: asked({"redrive": w.redrive("previewed")}, {"why": WHY}),
+    "redrive_pause": lambda w: asked({"redrive": w.redrive("running")}, {"why": WHY}),
+    "redrive_resume": lambda w: asked({"redrive": w.redrive("paused")}, {"why": WHY}),
+    "redrive_abort": lambda w: asked({"redrive": w.redrive("previewed")}, {"why": WHY}),
     "failures": lambda w: asked(),
     "failure": lambda w: asked({"failure": w.failure()}),
     "failure_note": lambda w: asked({"failure": w.failure()}, {"text": "known"}),

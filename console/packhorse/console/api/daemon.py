@@ -5,9 +5,12 @@ from ipaddress import ip_address
 from packhorse.console.acting.postgres import Database
 from packhorse.console.api import sql
 from packhorse.console.api.fastapi.app import application
+from packhorse.console.api.hosting import Looks, hosted
 from packhorse.console.api.postgres import pooled
 from packhorse.console.api.uvicorn import listening, serve
 from packhorse.console.compose import services_of
+from packhorse.console.redriving.compose import background_runner as redrives
+from packhorse.console.replaying.foreground import background_runner as replays
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
@@ -32,10 +35,10 @@ def run(settings: ConsoleSettings) -> None:
         services_of(settings, database) as services,
         listening(settings) as sock,
     ):
-        ready = Readiness(database)
         _tell_of_tokens(database)
         _tell_where(sock.getsockname()[:2], settings)
-        serve(application(services, database.standing, ready=ready), sock, settings)
+        with hosted(_runners(database, settings), patience=settings.drain_timeout):
+            serve(application(services, database.standing, ready=Readiness(database)), sock, settings)
     _log.info("stopped")
 
 
@@ -61,6 +64,16 @@ class Readiness:
                 return rows.first(sql.READY) is not None
         except PackhorseError:
             return False
+
+
+def _runners(database: Database, settings: ConsoleSettings) -> list[Looks]:
+    """Return what goes on with runs here: redrives always, replays where there is a broker to read from."""
+    if not settings.runner:
+        return []
+    found: list[Looks] = [redrives(database, log=_log.info)]
+    if settings.kafka() is not None:
+        found.append(replays(database, settings, log=_log.info))
+    return found
 
 
 def _tell_of_tokens(database: Database) -> None:

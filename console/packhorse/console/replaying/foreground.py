@@ -9,10 +9,12 @@ from packhorse.console.acting.person import Person, this_process
 from packhorse.console.replaying.run import Run
 from packhorse.console.running.lease import Ending, Lease
 from packhorse.console.running.loop import Shell, Tell
+from packhorse.console.running.working import Runner
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import SettingsError
 
 if TYPE_CHECKING:
+    from packhorse.console.acting.postgres import Database
     from packhorse.console.replaying.postgres import ReplayTables
     from packhorse.console.running.postgres import Leases
 
@@ -72,6 +74,21 @@ def shells(
         return ReplayShell(HandingTables(leases, lease, run), KafkaRanges(broker), run)
 
     return begin
+
+
+def background_runner(database: "Database", settings: ConsoleSettings, *, log: Tell) -> Runner:
+    """
+    Return what works on abandoned replays in a server; call its `look` every second or so, and `stop` at the end.
+
+    *database* must lend a connection to each thread that asks, as a pool does.
+    """
+    from packhorse.console.replaying.postgres import ReplayTables
+    from packhorse.console.running.postgres import Leases
+    from packhorse.console.running.sql import REPLAYS
+
+    leases = Leases(database, REPLAYS)
+    begin = shells(settings, this_process(), leases, ReplayTables(database))
+    return Runner(what="replay", leases=leases, renewing=leases, begin=begin, log=log)
 
 
 def code_of(worked: Worked) -> int:

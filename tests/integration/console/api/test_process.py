@@ -195,3 +195,43 @@ def test_tables_that_are_not_there_end_the_start(empty_database: str) -> None:
     found = packhorse("console", "--port", 0, PACKHORSE_DATABASE_URL=empty_database)
     assert found.code == 3
     assert "packhorse migrate up" in found.err
+
+
+@pytest.mark.case("O-04")
+def test_a_confirmed_redrive_is_worked_on_here_and_left_at_the_end(
+    database: str, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a run that was confirmed over the API waits for a command, or a clean stop keeps its lease."""
+    message_id = rested(connection)
+    with packhorse_started("console", "--port", 0, **environ(database)) as process:
+        log = Log(process)
+        client = httpx.Client(
+            base_url=f"{log.named('listening')['url']}/api/v1",
+            headers={"Authorization": f"Bearer {token_for(connection, name='olga')}"},
+            timeout=30,
+        )
+        with client:
+            frozen = client.post("/redrives/preview", json={"ids": [str(message_id)]}).json()
+            assert (frozen["members"], frozen["state"]) == (1, "previewed")
+            answer = client.post(f"/redrives/{frozen['id']}/run", json={"why": WHY}).json()
+            assert (answer["state"], answer["confirmed_by"]) == ("running", "olga (token)")
+
+            def asked() -> bool:
+                now = client.get(f"/redrives/{frozen['id']}").json()
+                return bool(now["worked_on"]) and now["progress"]["asked"] == 1
+
+            eventually(asked, what="the console works on it and has asked for its member", timeout=30)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    row = connection.execute(
+        "SELECT state, lease_until IS NULL OR lease_until <= clock_timestamp() FROM packhorse.redrive"
+    ).fetchone()
+    assert row == ("running", True)
+
+
+def test_without_the_runner_a_run_waits(database: str, connection: psycopg.Connection[Any]) -> None:
+    with packhorse_started("console", "--port", 0, "--no-runner", **environ(database)) as process:
+        log = Log(process)
+        assert log.named("listening")["runner"] is False
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0

@@ -13,7 +13,16 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from packhorse.console.acting.person import Person
-from packhorse.console.api.fastapi import failures, flow, messages, people, quarantine, replays
+from packhorse.console.api.fastapi import (
+    failures,
+    flow,
+    messages,
+    people,
+    quarantine,
+    redrives,
+    replays,
+    restoring,
+)
 from packhorse.console.api.fastapi.answers import JsonAnswer, refusal, refusal_of
 from packhorse.console.api.fastapi.document import documented
 from packhorse.console.api.fastapi.gate import Gate
@@ -64,7 +73,7 @@ def application(
     )
     app.state.services = services
     app.state.glances = flow.Glances()
-    for room in (messages, quarantine, failures, flow, replays, people):
+    for room in (messages, quarantine, restoring, failures, redrives, replays, flow, people):
         app.include_router(room.router, prefix=PREFIX)
     _health(app, ready)
     _problems(app)

@@ -1,0 +1,57 @@
+"""What a console does beside answering: it goes on with redrives and replays that run and that nobody works on."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from packhorse.core import logs
+from packhorse.core.errors import PackhorseError
+
+EVERY = 1.0
+"""Seconds between two looks for a run that nobody works on."""
+_log = logs.logger("console")
+
+
+class Looks(Protocol):
+    """A runner in the background."""
+
+    def look(self) -> bool:
+        """Take one run without a live lease; return whether one was taken."""
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Finish the step in hand, leave the run to others, and take none any more."""
+
+
+@contextmanager
+def hosted(runners: Sequence[Looks], *, every: float = EVERY, patience: float = 10.0) -> Iterator[None]:
+    """Have *runners* look for work in a thread meanwhile; at the end each leaves its lease, within *patience* seconds."""
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=_look_on, args=(runners, stop, every), name="packhorse-runners", daemon=True
+    )
+    if runners:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for runner in runners:
+            runner.stop(patience)
+        if runners:
+            thread.join(patience)
+
+
+def _look_on(runners: Sequence[Looks], stop: threading.Event, every: float) -> None:
+    told = ""
+    while not stop.wait(every):
+        try:
+            for runner in runners:
+                runner.look()
+            told = ""
+        except PackhorseError as error:  # told once, not every second
+            if str(error) != told:
+                _log.warning("can't look for runs", error=type(error).__name__, text=str(error))
+                told = str(error)
+        except Exception as error:  # noqa: BLE001 the thread must go on, whatever one look met
+            _log.error("a look for runs failed", error=type(error).__name__)
