@@ -36,9 +36,10 @@ def run(settings: ConsoleSettings) -> None:
         listening(settings) as sock,
     ):
         _tell_of_tokens(database)
-        _tell_where(sock.getsockname()[:2], settings)
+        app = application(services, database.standing, ready=Readiness(database))
+        where = sock.getsockname()[:2]
         with hosted(_runners(database, settings), patience=settings.drain_timeout):
-            serve(application(services, database.standing, ready=Readiness(database)), sock, settings)
+            serve(app, sock, settings, begun=lambda: _tell_where(where, settings))
     _log.info("stopped")
 
 

@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -46,11 +46,11 @@ def listening(settings: ConsoleSettings) -> socket.socket:
         ) from None
 
 
-def serve(app: Any, sock: socket.socket, settings: ConsoleSettings) -> None:
+def serve(app: Any, sock: socket.socket, settings: ConsoleSettings, *, begun: Callable[[], None]) -> None:
     """
     Answer requests until SIGTERM or SIGINT, then let those in hand end within `drain_timeout`.
 
-    A second signal leaves at once.
+    A second signal leaves at once. *begun* is called once signals are heeded: who reads that we listen may send one.
     """
     config = uvicorn.Config(
         app,
@@ -77,6 +77,7 @@ def serve(app: Any, sock: socket.socket, settings: ConsoleSettings) -> None:
 
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, stop)
+    begun()
     server.run(sockets=[sock])
 
 

@@ -17,7 +17,7 @@ from tests.support.console_world import World, operations
 from packhorse.console.api.signing import SignIns
 
 SEED = 20_260_801
-EXAMPLES = 10
+EXAMPLES = 8
 """For each operation, besides the cases that the document's own limits give."""
 EVIL = '<script>alert(1)</script>\x1b[2J\x1b]0;x\x07\u202e=HYPERLINK("http://x")\r\nSet-Cookie: x=y'
 
