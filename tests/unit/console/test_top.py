@@ -90,6 +90,7 @@ def test_rates_are_what_two_looks_differ_by() -> None:
 def test_lag_is_known_only_where_every_end_is() -> None:
     (group,) = view().groups
     assert (group.lag, group.lag_said) == (10, None)
+    assert [(each.topic, each.partition, each.lag) for each in group.behind] == [(T, 0, 10)]
     two = (MARK, Mark(group=G, topic=T, partition=1, offset=5, moved_at=NOON))
     (group,) = view(marks=two).groups
     assert (group.lag, group.lag_said) == (None, "not known of all partitions")

@@ -150,6 +150,7 @@ class Look:
     Attributes:
         at: By the database's clock.
         drawn: The highest sequence number in the outbox: what two looks differ by was written, or nearly.
+        relays: Relay processes that live.
         took: Seconds that the slowest statement took, and its name.
     """
 
@@ -163,6 +164,7 @@ class Look:
     paused: tuple[Paused, ...]
     runs: tuple[Run, ...]
     sizes: tuple[Size, ...]
+    relays: int = 0
     took: tuple[str, float] = ("", 0.0)
 
     @property

@@ -48,6 +48,7 @@ class TopTables:
             return Look(
                 at=now["at"],
                 drawn=now["drawn"],
+                relays=now["relays"],
                 shards=tuple(_shards(asked.all("relay", RELAY), asked.all("published", sql.PUBLISHED))),
                 marks=tuple(Mark(**row) for row in asked.all("marks", sql.MARKS)),
                 waiting=tuple(

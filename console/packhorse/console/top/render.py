@@ -29,7 +29,7 @@ def screen(view: View, *, every: float | None = None) -> RenderableType:
         if view.groups
         else [Text(""), said("no group works in this database", SIDE)]
     )
-    parts += [*_failing(view), *_paused(view), *_runs(view), Text(""), _foot(view)]
+    parts += [*_behind(view), *_failing(view), *_paused(view), *_runs(view), Text(""), _foot(view)]
     return Group(*parts)
 
 
@@ -76,6 +76,7 @@ def _flow(view: View) -> Text:
     return Text.assemble(
         f"written {rate(view.written)}   published {rate(view.published)}   done {rate(sum(done) if done else None)}   ",
         Text(oldest, style=WRONG if late else ""),
+        Text(f"   {view.relays} relays alive", style=SIDE),
     )
 
 
@@ -139,7 +140,18 @@ def _shards(view: View) -> Table:
 
 def _groups(view: View) -> Table:
     table = _table(
-        "group", "done", "lag", "retry", "due", "parked", "behind", "quarantine", "oldest", "alive", "version"
+        "group",
+        "partitions",
+        "done",
+        "lag",
+        "retry",
+        "due",
+        "parked",
+        "behind",
+        "quarantine",
+        "oldest",
+        "alive",
+        "version",
     )
     for group in view.groups:
         table.add_row(*_row(group, view))
@@ -150,6 +162,7 @@ def _row(group: GroupView, view: View) -> Iterator[Text]:
     waiting = group.waiting
     dead = not group.alive and (group.dead or waiting.retries or waiting.followers or group.lag)
     yield said(group.group, "bold")
+    yield said(number(group.partitions))
     yield said(rate(group.done))
     yield said(
         number(group.lag) if group.lag is not None else group.lag_said, SIDE if group.lag is None else ""
@@ -164,6 +177,16 @@ def _row(group: GroupView, view: View) -> Iterator[Text]:
     yield said("-" if oldest is None else span(view.at - oldest))
     yield said(f"{group.alive}" + (f" ({group.dead} gone)" if group.dead else ""), WRONG if dead else "")
     yield said(", ".join(group.versions) or "-", "yellow" if len(group.versions) > 1 else "")
+
+
+def _behind(view: View) -> Iterator[RenderableType]:
+    rows = [(group.group, each) for group in view.groups for each in group.behind]
+    if rows:
+        yield Text("\nfurthest behind", style="bold")
+    for name, each in sorted(rows, key=lambda row: -row[1].lag)[:5]:
+        late = each.still > LATE
+        text = f"  {name}: {each.topic}[{each.partition}], {number(each.lag)} offsets, its watermark moved {span(each.still)} ago"
+        yield said(text, "red" if late else "")
 
 
 def _failing(view: View) -> Iterator[RenderableType]:

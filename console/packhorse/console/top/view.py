@@ -22,7 +22,17 @@ from packhorse.console.top.facts import (
 LATE = timedelta(minutes=1)
 """What waits longer than that without a reason is worth a colour."""
 SHOWN = 3
-"""Failing types that are named of one group."""
+"""Failing types, and partitions with lag, that are named of one group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """A partition with lag, and for how long its watermark has not moved."""
+
+    topic: str
+    partition: int
+    lag: int
+    still: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +44,7 @@ class GroupView:
         lag: Offsets between its watermarks and the ends of its source topics; None: not known, `lag_said` says why.
         done: Messages a second; None without an earlier look.
         still: How long the watermark of a partition with lag has not moved, of the one that stands longest.
+        behind: The partitions with most lag.
         overdue: How long the first retry that is due waits; None: none is due.
         quarantined: Messages in quarantine, exact.
         alive, dead: Processes seen lately, and those that were and are not.
@@ -46,6 +57,7 @@ class GroupView:
     lag_said: str | None
     done: float | None
     still: timedelta | None
+    behind: tuple[Behind, ...]
     overdue: timedelta | None
     waiting: Waiting
     quarantined: int
@@ -64,6 +76,7 @@ class View:
     Everything for one screen.
 
     Attributes:
+        relays: Relay processes that live.
         wrong: What a person should look at, the worst first; empty: all is well.
         ends_said: Why lags are not known.
     """
@@ -72,6 +85,7 @@ class View:
     written: float | None
     published: float | None
     oldest: timedelta | None
+    relays: int
     shards: tuple[Shard, ...]
     groups: tuple[GroupView, ...]
     paused: tuple[Paused, ...]
@@ -91,6 +105,7 @@ def view_of(look: Look, found: Rates, ends: Ends) -> View:
         written=found.written,
         published=found.published,
         oldest=oldest,
+        relays=look.relays,
         shards=look.shards,
         groups=groups,
         paused=look.paused,
@@ -117,7 +132,11 @@ def _group(look: Look, found: Rates, ends: Ends, name: str) -> GroupView:
         for mark in marks
         if (mark.topic, mark.partition) in ends.of
     }
-    behind = [look.at - mark.moved_at for mark in marks if lags.get((mark.topic, mark.partition))]
+    behind = [
+        Behind(topic=mark.topic, partition=mark.partition, lag=lag, still=look.at - mark.moved_at)
+        for mark in marks
+        if (lag := lags.get((mark.topic, mark.partition), 0))
+    ]
     known = bool(marks) and len(lags) == len(marks)
     return GroupView(
         group=name,
@@ -127,7 +146,8 @@ def _group(look: Look, found: Rates, ends: Ends, name: str) -> GroupView:
         if known
         else ("reads nothing yet" if not marks else ends.said or "not known of all partitions"),
         done=None if found.done is None else found.done.get(name, 0.0 if marks else None),
-        still=max(behind, default=None),
+        still=max((each.still for each in behind), default=None),
+        behind=tuple(sorted(behind, key=lambda each: -each.lag)[:SHOWN]),
         overdue=None if waiting.due_at is None or waiting.due_at > look.at else look.at - waiting.due_at,
         waiting=waiting,
         quarantined=sum(each.messages for each in failing),

@@ -168,6 +168,15 @@ class ShardAnswer(Answer):
     people: int
 
 
+class BehindAnswer(Answer):
+    """A partition with lag, and for how many seconds its watermark has not moved."""
+
+    topic: str
+    partition: int
+    lag: int
+    still: float
+
+
 class FlowAnswer(Answer):
     """
     One group.
@@ -176,6 +185,7 @@ class FlowAnswer(Answer):
         lag: Offsets between its watermarks and the ends of its source topics; null: not known, `lag_said` says why.
         done: Messages a second; null without an earlier look.
         still: For how many seconds the watermark of a partition with lag has not moved, of the one that stands longest.
+        behind: The partitions with most lag.
         overdue: How many seconds the first retry that is due waits.
         quarantined: Messages in quarantine, exact.
         alive, dead: Processes seen lately, and those that were and are not.
@@ -187,6 +197,7 @@ class FlowAnswer(Answer):
     lag_said: str | None
     done: float | None
     still: float | None
+    behind: list[BehindAnswer]
     overdue: float | None
     waiting: Waiting
     quarantined: int
@@ -205,6 +216,7 @@ class TopAnswer(Answer):
 
     Attributes:
         written, published: Null without an earlier look of this console within the last half minute.
+        relays: Relay processes that live.
         wrong: What a person should look at, the worst first; empty: all is well.
         ends_said: Why lags are not known.
     """
@@ -213,6 +225,7 @@ class TopAnswer(Answer):
     written: float | None
     published: float | None
     oldest: float | None
+    relays: int
     shards: list[ShardAnswer]
     groups: list[FlowAnswer]
     paused: list[Paused]
