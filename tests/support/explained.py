@@ -315,11 +315,16 @@ MESSAGES: Mapping[str, tuple[Facts, Search]] = {
     "discarded": (discarded(restorable_until=NOON + 90 * 24 * HOUR), NOT_ASKED),
     "discarded and erased": (discarded(purged_at=NOON), NOT_ASKED),
     "edited: the parent": (
-        discarded(edited_as=OTHER),
+        fixed(
+            inbox=(inbox_row(outcome=Outcome.DISCARDED),),
+            quarantined=(quarantined(state=State.DISCARDED),),
+            acts=(act(act="edit", why="the amount had a comma"),),
+            around=around(fates=(Fate(**PAIR, discarded_at=NOON, edited_as=OTHER),)),
+        ),
         NOT_ASKED,
     ),
     "edited: the copy": (
-        fixed(inbox=(inbox_row(),), around=around(parents=(Parent(id=OTHER, **PAIR),))),
+        fixed(recorded=None, inbox=(inbox_row(),), around=around(parents=(Parent(id=OTHER, **PAIR),))),
         NOT_ASKED,
     ),
     "uncertain": (fixed(inbox=(inbox_row(outcome=Outcome.UNCERTAIN),)), NOT_ASKED),

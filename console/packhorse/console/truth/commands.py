@@ -37,6 +37,11 @@ def restore(message_id: object, group: str, topic: str) -> str:
     return command("quarantine", "restore", message_id, group=group, topic=topic, why=WHY)
 
 
+def edit(message_id: object, group: str, topic: str) -> str:
+    """Return how an edited copy is sent in the place of one message."""
+    return command("quarantine", "edit", message_id, payload="FILE", group=group, topic=topic, why=WHY)
+
+
 def show(message_id: object, group: str, topic: str) -> str:
     """Return how one quarantined message is looked at."""
     return command("quarantine", "show", message_id, group=group, topic=topic)

@@ -86,7 +86,7 @@ def _skipped(draft: Draft, inbox: InboxRow, viewer: Viewer) -> None:
 
 
 def _discarded(draft: Draft, status: Status, group: GroupStatus, inbox: InboxRow, viewer: Viewer) -> None:
-    act = _last_act(status, group, "discard")
+    act = _last_act(status, group, "discard", "edit")
     by = "" if act is None else f" by {act.actor}: {act.why or 'no reason given'}"
     if inbox.reason == "purged":
         by = " by a purge, which erased what was kept of its subject"
@@ -250,6 +250,10 @@ def _decide(draft: Draft, status: Status, group: GroupStatus, reason: str | None
         Action(what="look at it, with its attempts", command=commands.show(*names)),
         Action(what=f"send its original bytes again, {cause}", command=commands.redrive(*names)),
         Action(what="or give it up", command=commands.discard(*names)),
+        Action(
+            what="or send an edited copy in its place, which needs a right of its own",
+            command=commands.edit(*names),
+        ),
     ]
 
 
@@ -350,8 +354,12 @@ def _reason(reason: str | None, error: str | None) -> str:
     return told + (f", {error}" if error else "")
 
 
-def _last_act(status: Status, group: GroupStatus, name: str) -> Act | None:
-    acts = [act for act in status.acts if (act.group, act.topic, act.act) == (group.group, group.topic, name)]
+def _last_act(status: Status, group: GroupStatus, *names: str) -> Act | None:
+    acts = [
+        act
+        for act in status.acts
+        if (act.group, act.topic) == (group.group, group.topic) and act.act in names
+    ]
     return acts[-1] if acts else None
 
 

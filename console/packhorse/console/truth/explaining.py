@@ -86,7 +86,7 @@ def _message(status: Status, viewer: Viewer) -> Part:
         draft.stands.append(
             "not recorded here: its id is of the kind that is made for a record of another producer, from its place on the topic"
         )
-    else:
+    elif not status.around.parents:
         draft.stands.append(
             "not recorded here: another database wrote it, or its day is no longer kept in the outbox; what the groups of this "
             "database did is known"
