@@ -18,11 +18,14 @@ from packhorse.processor.record import Delivery, HeaderList, Record, Stream, del
 from packhorse.processor.running.requests import (
     Begin,
     ClaimKey,
+    ClaimKeys,
     CommitTransaction,
     CountDeliveries,
     Decode,
     DecodeAll,
+    GetFirstFollowers,
     LeaveKey,
+    LeaveKeys,
     LookUp,
     ReleaseKeys,
     Request,
@@ -39,11 +42,12 @@ from packhorse.processor.running.work import (
     InboxRow,
     Known,
     Ran,
+    Released,
     Result,
 )
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.sql import queries_for
-from packhorse.processor.storing.store import Place, Quarantined, Steps, Store
+from packhorse.processor.storing.store import HeldKey, Place, Quarantined, Steps, Store
 
 T = TypeVar("T")
 
@@ -140,11 +144,17 @@ class Party:
         self._xid = postgres.begin(self.connection)
 
     def write(
-        self, *results: Result, claim: Claim | None = None, stream: Stream = STREAM, topic_age: int = 0
-    ) -> bool:
+        self,
+        *results: Result,
+        claim: Claim | None = None,
+        claims: Sequence[Claim] = (),
+        stream: Stream = STREAM,
+        topic_age: int = 0,
+    ) -> bool | Released:
         """Record *results* in the open transaction."""
+        steps = STORE.write(stream, results, self._xid, claim=claim, claims=claims, topic_age=topic_age)
         try:
-            return self.run(STORE.write(stream, results, self._xid, claim=claim, topic_age=topic_age))
+            return self.run(steps)
         except postgres.UniqueViolation:
             return False
 
@@ -159,7 +169,7 @@ class Party:
         self.begin()
         written = self.write(*results, **more)
         self.commit() if written else self.roll_back()
-        return written
+        return bool(written)
 
     def known(self, *numbers: int, keys: Sequence[bytes] = ()) -> Known:
         ids = [UUID(int=n) for n in numbers]
@@ -239,8 +249,8 @@ class Answers:
                 with postgres.translated(party.connection):
                     party.connection.execute(text, (member.delivery.id,))
                 return self.ran(member.delivery)
-            case Write(results, claim):
-                return party.write(*results, claim=claim, stream=self.stream)
+            case Write(results, claim, claims):
+                return party.write(*results, claim=claim, claims=claims, stream=self.stream)
             case CommitTransaction() | RollBack() | Savepoint() | RollBackToSavepoint():
                 postgres.command(party.connection, _COMMANDS[type(request)])
             case Decode():
@@ -272,12 +282,24 @@ def steps_of(request: Request) -> Steps[object]:
             return STORE.look_up(STREAM, 0, ids, keys)
         case CountDeliveries(ids):
             return STORE.count_deliveries(STREAM, ids)
+        case _:
+            return _steps_of_keys(request)
+
+
+def _steps_of_keys(request: Request) -> Steps[object]:
+    match request:
         case ClaimKey(key, held):
             return STORE.claim(TOPIC, key, "test", held)
         case ReleaseKeys(keys, held):
             return STORE.release(TOPIC, keys, held)
+        case ClaimKeys(keys):
+            return STORE.claim_keys(TOPIC, keys, "test")
+        case GetFirstFollowers(keys):
+            return STORE.first_followers(TOPIC, keys)
         case LeaveKey(claim):
             return STORE.leave(TOPIC, claim)
+        case LeaveKeys(claims):
+            return STORE.leave_all([HeldKey(TOPIC, *claim) for claim in claims])
         case _:
             raise TypeError(request)
 

@@ -276,7 +276,7 @@ def test_a_follower_goes_behind_its_head_and_is_drained_when_that_is_finished(gr
     results = [done(n, row) for n, (_, row) in zip((2, 3), claimed.followers, strict=True)]
     assert not record(ground, *results, claim=claimed.claim._replace(token=claimed.claim.token - 1))
     assert record(ground, *results, claim=claimed.claim)
-    ground.ask(ReleaseKeys([KEY], claimed.claim))
+    ground.ask(ReleaseKeys([KEY], [claimed.claim]))
     assert known(ground, 2).parked == {}
     assert known(ground, 2).rows[UUID(int=2)].outcome is Outcome.DONE
 

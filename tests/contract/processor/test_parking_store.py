@@ -388,7 +388,7 @@ def test_a_token_of_an_earlier_life_of_the_key_is_refused(one: Party) -> None:
     _finished_head(one)
     old = one.run(STORE.claim(TOPIC, K, "old")).claim
     assert old is not None
-    one.run(STORE.release(TOPIC, [K], old))
+    one.run(STORE.release(TOPIC, [K], [old]))
     assert one.record(failed(5), parked(6))
     one.record(done(5, row=one.row(5)), stream=TIER)
     new = one.run(STORE.claim(TOPIC, K, "new"))

@@ -13,7 +13,7 @@ from packhorse.core.errors import BrokerUnavailable
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import Report
 from packhorse.processor.member.queue import Queue, Waiting
-from packhorse.processor.parking import draining
+from packhorse.processor.parking import draining, many
 from packhorse.processor.partition import deciding, ordering
 from packhorse.processor.partition.events import ChunkEnded, Fetched
 from packhorse.processor.running import attempting, batch, finishing, lane, lanework, sorting
@@ -59,7 +59,7 @@ def no_resend() -> Any:
         return released
 
     _sort = sorting.sort
-    return _all(patch.object(batch, "sort", sort), patch.object(finishing, "release", release))
+    return _all(patch.object(batch, "sort", sort), patch.object(many, "release", release))
 
 
 def copy_first() -> Any:
@@ -104,6 +104,10 @@ def no_token_and_no_row() -> Any:
         row = c.see("key", (v["source"], v["key"]))
         return ([], 1) if row is None else statements.keep_claim(c, {**v, "token": row["token"]})
 
+    def lock(c: Any, v: Any) -> Any:
+        rows = [(hashed, c.seize("key", (v["source"], hashed))) for hashed in sorted(v["keys"])]
+        return [(hashed, row is None or row["paused"]) for hashed, row in rows], len(rows)
+
     def update(c: Any, v: Any) -> Any:
         was, expected = list(v["was"]), list(v["expected"])
         for at, one in enumerate(v["ids"]):
@@ -112,7 +116,7 @@ def no_token_and_no_row() -> Any:
                 was[at], expected[at] = row["outcome"], row["attempt"]
         return statements.update_results(c, {**v, "was": was, "expected": expected})
 
-    return patch.dict(STATEMENTS, {"keep_claim": keep, "update_results": update})
+    return patch.dict(STATEMENTS, {"keep_claim": keep, "lock_claimed": lock, "update_results": update})
 
 
 def give_up() -> Any:
@@ -123,7 +127,7 @@ def give_up() -> Any:
         return released._replace(busy={})
 
     released_ = draining.release
-    return patch.object(finishing, "release", release)
+    return patch.object(many, "release", release)
 
 
 # Those of queue, desk and decisions.

@@ -270,10 +270,46 @@ def keep_claim(c: Session, v: Row) -> Done:
 
 def lock_releasable(c: Session, v: Row) -> Done:
     found: Rows = []
-    for hashed in sorted(v["keys"]):
-        if c.seize("key", (v["source"], hashed), lambda r: not r["paused"] and _free(c, r, v["held"])):
+    for hashed, held in sorted(_each(v, "keys", "tokens")):
+        if c.seize("key", (v["source"], hashed), lambda r: not r["paused"] and _free(c, r, held)):  # noqa: B023
             found.append((hashed,))
     return found, _SELECTED
+
+
+def claim_keys(c: Session, v: Row) -> Done:
+    found: Rows = []
+    for hashed in sorted(v["keys"]):
+        key = v["source"], hashed
+        row = c.seize("key", key, lambda r: _left(c, v["source"], r))
+        if row is not None:
+            token, lease = row["token"] + 1, c.hub.now + v["lease"]
+            wake_at = max(row["wake_at"] or 0, lease + 5)
+            c.put("key", key, {**row, "token": token, "lease": lease, "wake_at": wake_at})
+            found.append((hashed, token))
+    return found, len(found)
+
+
+def lock_claimed(c: Session, v: Row) -> Done:
+    found: Rows = []
+    for hashed, token in sorted(_each(v, "keys", "tokens")):
+        row = c.seize("key", (v["source"], hashed), lambda r: r["token"] == token)  # noqa: B023
+        if row is not None:
+            found.append((hashed, row["paused"]))
+    return found, len(found)
+
+
+def first_followers(c: Session, v: Row) -> Done:
+    found: Rows = []
+    for hashed in v["keys"]:
+        rows, _ = followers(c, {**v, "key": hashed})
+        found += [(*row, hashed) for row in rows[:1]]
+    return found, len(found)
+
+
+def leave_keys(c: Session, v: Row) -> Done:
+    for source, hashed, token in sorted(_each(v, "topics", "keys", "tokens")):
+        leave_key(c, {"source": source, "key": hashed, "token": token})
+    return [], _SELECTED
 
 
 def release_keys(c: Session, v: Row) -> Done:
@@ -336,7 +372,7 @@ def followers(c: Session, v: Row) -> Done:
 
 def leave_key(c: Session, v: Row) -> Done:
     key = v["source"], v["key"]
-    row = c.seize("key", key, lambda r: r["token"] == v["token"])
+    row = c.seize("key", key, lambda r: r["token"] == v["token"] and r["lease"] is not None)
     if row is not None:
         c.put("key", key, {**row, "lease": None, "wake_at": c.hub.now + 1})
     return [], _SELECTED
@@ -345,11 +381,14 @@ def leave_key(c: Session, v: Row) -> Done:
 def renew_claims(c: Session, v: Row) -> Done:
     found: Rows = []
     for source, hashed, token in sorted(_each(v, "topics", "keys", "tokens")):
-        key = source, hashed
-        row = c.seize("key", key, lambda r: r["token"] == token and r["lease"] is not None)  # noqa: B023
+        key, soon = (source, hashed), c.hub.now + v["lease"] * 0.667
+        if c.is_locked("key", key):
+            continue
+        ours = lambda r: r["token"] == token and r["lease"] is not None and r["lease"] < soon  # noqa: B023, E731
+        row = c.seize("key", key, ours)
         if row is not None:
             lease = c.hub.now + v["lease"]
-            c.put("key", key, {**row, "lease": lease, "wake_at": lease + 5})
+            c.put("key", key, {**row, "lease": lease, "wake_at": max(row["wake_at"] or 0, lease + 5)})
             found.append((source, hashed, token))
     return found, len(found)
 
@@ -683,6 +722,7 @@ STATEMENTS: dict[str, Callable[[Session, Row], Done]] = {
     for call in (
         adopt_watermark,
         claim_key,
+        claim_keys,
         clear_starts,
         confirm_copies,
         confirm_retries,
@@ -691,6 +731,7 @@ STATEMENTS: dict[str, Callable[[Session, Row], Done]] = {
         delete_retry,
         due_redrives,
         due_wakes,
+        first_followers,
         first_watermark,
         followers,
         insert_done,
@@ -701,6 +742,8 @@ STATEMENTS: dict[str, Callable[[Session, Row], Done]] = {
         key_standing,
         late_copies,
         leave_key,
+        leave_keys,
+        lock_claimed,
         lock_keys,
         lock_releasable,
         look_in_hands,

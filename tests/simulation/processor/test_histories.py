@@ -17,6 +17,7 @@ BLOCK = 50
 SHARES = {
     "": 0.3,
     "parking": 0.15,
+    "crowds": 0.05,
     "owners": 0.1,
     "losses": 0.1,
     "unwatched": 0.1,

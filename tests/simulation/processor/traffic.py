@@ -82,7 +82,18 @@ AWAY = Kind(
     types=(Placed, Called, Counted),
     pauses=(0.0, 0.1, 0.5),
 )
+CROWDS = Kind(
+    keys=6,
+    messages=24,
+    troubled=(0.3, 0.5),
+    at_start=(0.8, 0.5),
+    deeds=(Deed.FAILS, Deed.FAILS, Deed.LATER, Deed.STOPS),
+    types=(Placed, Called, Counted),
+    times=(1, 1, 2),
+    pauses=(0.0, 0.1, 0.5),
+)
 KINDS = {
+    "crowds": CROWDS,
     "systems": AWAY,
     "races": RACES,
     "zombies": RACES,

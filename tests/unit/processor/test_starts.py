@@ -12,7 +12,8 @@ from packhorse.processor.member.fence import Fence
 from packhorse.processor.member.jobs import OpenJob, Report
 from packhorse.processor.partition.events import OpenFailed
 from packhorse.processor.record import Record, Stream, delivery_of
-from packhorse.processor.running.lanework import forgotten, steps_of
+from packhorse.processor.running.asking import steps_of
+from packhorse.processor.running.lanework import forgotten
 from packhorse.processor.running.opener import Opener
 from packhorse.processor.running.requests import MarkStart
 from packhorse.processor.running.starts import MOST, Starts

@@ -19,25 +19,25 @@ class Claims:
 
     def __init__(self, drainer: str = "packhorse") -> None:
         self.drainer = drainer
-        self._held: dict[int, HeldKey] = {}
+        self._held: dict[int, dict[str, HeldKey]] = {}
         self._lost: set[HeldKey] = set()
         self._lock = threading.Lock()
 
-    def enter(self, lane: object, source: str, claim: Claim) -> None:
-        """Remember the claim of *lane*, in place of what it had: it drains one key at a time."""
+    def enter(self, lane: object, source: str, *claims: Claim) -> None:
+        """Remember *claims* of *lane*, each in place of an earlier one of its key."""
         with self._lock:
-            self._held[id(lane)] = HeldKey(source, claim.key, claim.token)
+            held = self._held.setdefault(id(lane), {})
+            held.update({claim.key: HeldKey(source, claim.key, claim.token) for claim in claims})
 
-    def forget(self, lane: object) -> HeldKey | None:
-        """Forget what *lane* has claimed, and return what that was."""
+    def forget(self, lane: object) -> list[HeldKey]:
+        """Forget what *lane* has claimed, and return what that was, sorted."""
         with self._lock:
-            return self._held.pop(id(lane), None)
+            return sorted(self._held.pop(id(lane), {}).values())
 
     def lose(self, lane: object) -> None:
         """Take that *lane* has no connection any more on which it could leave what it has claimed."""
         with self._lock:
-            if (held := self._held.pop(id(lane), None)) is not None:
-                self._lost.add(held)
+            self._lost.update(self._held.pop(id(lane), {}).values())
 
     def lost(self) -> list[HeldKey]:
         """Return what is to be left, sorted."""
@@ -52,4 +52,4 @@ class Claims:
     def held(self) -> list[HeldKey]:
         """Return what is claimed now, sorted."""
         with self._lock:
-            return sorted(self._held.values())
+            return sorted(one for held in self._held.values() for one in held.values())

@@ -144,6 +144,7 @@ def drain(
     mine: Callable[[Handler | None], bool] = lambda handler: True,  # noqa: ARG005 its name says what it is
     most: int | None = None,
     into: Followed | None = None,
+    held: Claim | None = None,
 ) -> Drain:
     """
     Run the followers of *key* in order, until none is left or one fails, and return what it came to.
@@ -156,12 +157,13 @@ def drain(
         mine: Whether this lane can run a handler.
         most: Transactions after which to stop; None: drain until the end.
         into: Takes what is committed, as soon as it is: whoever asked must know of it also when the drain breaks off.
+        held: A claim of the key that is ours already.
 
     Raises:
         DatabaseUnavailable, BrokerUnavailable, RegistryUnavailable, Contention, Stopped, GivenUp, Down, Probed: It can't go on
             now; the transaction was rolled back.
     """
-    state = _State(key=key, into=into or Followed())
+    state = _State(key=key, into=into or Followed(), held=held)
     try:
         return (yield from _rounds(state, followers, mine, most))
     except (BrokerUnavailable, RegistryUnavailable, Contention, Stopped, GivenUp, Down, Probed):
@@ -214,7 +216,7 @@ def _not_had(state: _State, claimed: Claimed) -> Drain:
 
 def _let_go(state: _State) -> Generator[Request, Any, Drained | None]:
     """Let go of a key without followers; None when there is one after all, or the claim must be had anew."""
-    released: Released = yield ReleaseKeys([state.key], state.held)
+    released: Released = yield ReleaseKeys([state.key], [] if state.held is None else [state.held])
     if released.waiting:
         return None
     if released.heads:

@@ -16,6 +16,7 @@ from packhorse.processor.copies import CopiesMissed
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
+from packhorse.processor.running.asking import claims_in, steps_of
 from packhorse.processor.running.async_handling import AsyncHandling, On
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.event_loop import EventLoop
@@ -30,7 +31,6 @@ from packhorse.processor.running.lanework import (
     forgotten,
     left_by,
     round_sent,
-    steps_of,
 )
 from packhorse.processor.running.requests import (
     Begin,
@@ -48,7 +48,7 @@ from packhorse.processor.running.requests import (
     SendRound,
     Write,
 )
-from packhorse.processor.running.work import Claimed, Work
+from packhorse.processor.running.work import Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place
@@ -252,8 +252,8 @@ class AsyncLane:
         except postgres.IntegrityError as error:
             # A day partition that is attached in this instant refuses a row of its day that was bound for the default one.
             raise Contention(f"a statement was refused: {describe(error)}") from error
-        if isinstance(answer, Claimed) and answer.claim is not None:
-            self._plant.claims.enter(self, self._here.stream.source, answer.claim)
+        if claims := claims_in(answer):
+            self._plant.claims.enter(self, self._here.stream.source, *claims)
         return answer
 
     async def _commit(self) -> None:

@@ -28,6 +28,7 @@ from packhorse.processor.running.work import (
     Failure,
     Member,
     Ran,
+    Released,
     Result,
 )
 from packhorse.processor.storing.pipelining.failing import StatementFailed
@@ -77,10 +78,14 @@ def _once(members: list[Member], how: Attempt) -> Generator[Request, Any, Result
     results = [member.result or done(member) for member in finished]
     if how.again:
         results = [_counted(result, how) for result in results]
-    if not (yield Write(results, how.claim)):
+    claims = [how.claims[str(result.key)] for result in results] if how.claims else ()
+    written: bool | Released = yield Write(results, claims=claims)
+    if written is False:
         yield RollBack()
         return None
-    how.running[:] = finished if len(finished) == 1 else []
+    if isinstance(written, Released):
+        how.released = written
+    how.runs(finished if len(finished) == 1 else [])
     if not (yield from _commit(finished, how)):
         how.careful = True
         return _AGAIN
@@ -144,7 +149,7 @@ def _run(
     """Run one member; return False to go on, None when all must run again, or how many count when it broke the transaction."""
     if how.careful:
         yield Savepoint()
-    how.running[:] = [member]
+    how.runs([member])
     before = how.clock()
     ran: Ran = yield RunHandler(member, how.sync)
     if ran.failure is None:

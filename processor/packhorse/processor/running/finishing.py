@@ -1,23 +1,28 @@
 """After the commit of a chunk: copies, heads that are finished, and what is then settled."""
 
 from collections.abc import Generator
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from packhorse.core.errors import BrokerUnavailable
+from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable
 from packhorse.processor.outcomes import Outcome
-from packhorse.processor.parking.draining import Drained, Ending, drain, release
+from packhorse.processor.parking.draining import Drained, Ending, drain
 from packhorse.processor.parking.followers import Followers
+from packhorse.processor.parking.many import Many, drain_many
 from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery
+from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.judging import parks_after
 from packhorse.processor.running.requests import (
     CountDeliveries,
+    LeaveKeys,
     Request,
     SendKept,
     SendRound,
 )
 from packhorse.processor.running.sorting import Sorted
-from packhorse.processor.running.work import Member, Result
+from packhorse.processor.running.work import Claim, Member, Result
 
 if TYPE_CHECKING:
     from packhorse.processor.running.batch import Chunk
@@ -45,10 +50,11 @@ def finish(
     chunk.settled |= {delivery.record.offset for delivery in old}
     owed = [*found.uncopied, *(r.delivery for r in results if r.outcome in _COPIED)]
     unsent = {delivery.record.offset for delivery in (*owed, *found.circling)}
-    heads = dict(found.heads) | _finished(members, results)
+    heads = _finished(members, results)
     dealt = {d.record.offset for d in found.duplicates} | {r.delivery.record.offset for r in results}
     chunk.tried |= dealt
-    chunk.settled |= dealt - unsent - heads.keys()
+    keys = found.heads | heads
+    chunk.settled |= dealt - unsent - keys.keys()
     missing: BrokerUnavailable | None = None
     if unsent:
         try:
@@ -56,11 +62,11 @@ def finish(
                 yield SendRound(found.circling)
             if owed:
                 yield SendKept([delivery.id for delivery in owed])
-            chunk.settled |= unsent - heads.keys()
+            chunk.settled |= unsent - keys.keys()
         except BrokerUnavailable as error:
             missing = error
-    if heads:
-        yield from _let_go(chunk, heads, unsent if missing is not None else frozenset())
+    if keys:
+        yield from _let_go(chunk, heads, found.heads, unsent if missing is not None else frozenset())
     if missing is not None:
         raise missing
     # What was cut off is due: it must not wait with the rest for the first that is not.
@@ -87,19 +93,63 @@ def _finished(members: list[Member], results: list[Result]) -> dict[int, str]:
 
 
 def _let_go(
-    chunk: "Chunk", heads: dict[int, str], unsent: frozenset[int] | set[int]
+    chunk: "Chunk",
+    heads: dict[int, str],
+    woken: dict[int, str],
+    unsent: frozenset[int] | set[int],
 ) -> Generator[Request, Any, None]:
-    """Release the keys of *heads*; those behind which something waits are drained, one after another."""
-    released = yield from release(list(heads.values()))
-    found = {key: Drained(ended=Ending.BUSY, wait=wait) for key, wait in released.busy.items()}
-    for key in released.waiting:
-        if chunk.drained.too_many:
-            found[key] = Drained(ended=Ending.MORE)
-            continue
-        offset = next(offset for offset, of in heads.items() if of == key)
-        found[key] = yield from drain(key, _followers(chunk, offset), mine=chunk.runs, into=chunk.drained)
-    for offset, key in heads.items():
+    """
+    Release the keys of *heads*, and of those that were *woken*; where something waits it is run, of many keys together, and what
+    is left key by key.
+    """
+    offsets = {key: offset for offset, key in reversed((woken | heads).items())}
+    many = _many(chunk, offsets)
+    found = yield from drain_many(list(heads.values()), list(woken.values()), many)
+    chunk.how.failed = chunk.how.failed or many.how.failed
+    found |= yield from _one_by_one(chunk, many)
+    for offset, key in (woken | heads).items():
         _settle(chunk, offset, found.get(key, _LET_GO), sent=offset not in unsent)
+
+
+def _one_by_one(chunk: "Chunk", many: Many) -> Generator[Request, Any, dict[str, Drained]]:
+    """Drain what is left, each key by itself, under its claim where it is had; however that ends, no claim is kept."""
+    found: dict[str, Drained] = {}
+    keys = many.each
+    try:
+        while keys and not chunk.drained.too_many:
+            key = next(iter(keys))
+            held, followers = keys.pop(key), many.followers(key)
+            found[key] = yield from drain(key, followers, mine=chunk.runs, into=chunk.drained, held=held)
+    except (BrokerUnavailable, RegistryUnavailable, Contention, Stopped, GivenUp, Down, Probed):
+        yield from _left(keys)
+        raise
+    yield from _left(keys)
+    return found | dict.fromkeys(keys, Drained(ended=Ending.MORE))
+
+
+def _left(keys: dict[str, Claim | None]) -> Generator[Request, Any, None]:
+    if claims := [claim for claim in keys.values() if claim is not None]:
+        yield LeaveKeys(claims)
+
+
+def _many(chunk: "Chunk", offsets: dict[str, int]) -> Many:
+    """Return how followers of many keys are run together: as the chunk's own members."""
+    at = {delivery.record.offset: delivery for delivery in chunk.work.deliveries}
+    ran = {result.delivery.record.offset for result in chunk.results}
+    how = replace(
+        chunk.how,
+        careful=chunk.how.careful or chunk.how.failed,
+        contended=False,
+        again=frozenset(),
+        most=None,
+    )
+    return Many(
+        followers=cache(lambda key: _followers(chunk, at[offsets[key]], has_run=offsets[key] in ran)),
+        mine=chunk.runs,
+        how=how,
+        into=chunk.drained,
+        apart=chunk.work.suspected or chunk.work.probe is not None,
+    )
 
 
 def _settle(chunk: "Chunk", offset: int, drained: Drained, *, sent: bool) -> None:
@@ -115,25 +165,24 @@ def _settle(chunk: "Chunk", offset: int, drained: Drained, *, sent: bool) -> Non
             chunk.settled.add(offset)
 
 
-def _followers(chunk: "Chunk", offset: int) -> Followers:
+def _followers(chunk: "Chunk", behind: Delivery, *, has_run: bool) -> Followers:
     """
-    Return how the followers behind the head at *offset* are run.
+    Return how the followers behind the head that was delivered as *behind* are run.
 
-    Where that delivery comes alone, because a process or a connection was lost over it, its handler is not the one to blame
-    unless it ran now: the first follower is.
+    Where that comes alone, because a process or a connection was lost over it, its handler is not the one to blame unless it has
+    run now: the first follower is.
     """
     work = chunk.work
-    ran = any(result.delivery.record.offset == offset for result in chunk.results)
     return Followers(
         app=chunk.app,
         jitter=chunk.how.jitter,
         skip_unknown=chunk.skip_unknown,
         running=chunk.how.running,
-        behind=next(delivery for delivery in work.deliveries if delivery.record.offset == offset),
+        behind=behind,
         alone=work.suspected,
-        charged=None if ran else work.charged,
-        contended=work.contended and not ran,
-        most_starts=work.most_starts if work.marked and not ran else None,
+        charged=None if has_run else work.charged,
+        contended=work.contended and not has_run,
+        most_starts=work.most_starts if work.marked and not has_run else None,
         shut=work.shut,
         probing=chunk.how if work.probe else None,
     )

@@ -9,6 +9,7 @@ from packhorse.processor.copies import CopiesMissed
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
+from packhorse.processor.running.asking import claims_in, steps_of
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.handling import Handling, On
@@ -23,7 +24,6 @@ from packhorse.processor.running.lanework import (
     forgotten,
     left_by,
     round_sent,
-    steps_of,
 )
 from packhorse.processor.running.link import Link
 from packhorse.processor.running.requests import (
@@ -42,7 +42,7 @@ from packhorse.processor.running.requests import (
     SendRound,
     Write,
 )
-from packhorse.processor.running.work import Claimed, Work
+from packhorse.processor.running.work import Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place
@@ -183,8 +183,8 @@ class Lane:
         except postgres.IntegrityError as error:
             # A day partition that is attached in this instant refuses a row of its day that was bound for the default one.
             raise Contention(f"a statement was refused: {describe(error)}") from error
-        if isinstance(answer, Claimed) and answer.claim is not None:
-            self._plant.claims.enter(self, self._here.stream.source, answer.claim)
+        if claims := claims_in(answer):
+            self._plant.claims.enter(self, self._here.stream.source, *claims)
         return answer
 
     def _commit(self) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, TypeVar
-from uuid import UUID
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
@@ -19,21 +18,13 @@ from packhorse.processor.plant import Plant
 from packhorse.processor.record import Delivery, trace_of
 from packhorse.processor.running.faults import describe, ran_of
 from packhorse.processor.running.requests import (
-    ClaimKey,
-    CountDeliveries,
     Decode,
     DecodeAll,
-    LeaveKey,
-    LookUp,
-    MarkStart,
-    ReleaseKeys,
     Request,
-    Write,
 )
 from packhorse.processor.running.work import (
     RETURNED,
     RETURNED_UNTOUCHED,
-    Claim,
     Failure,
     Member,
     Ran,
@@ -49,34 +40,6 @@ ROLLBACK = b"ROLLBACK"
 
 T = TypeVar("T")
 Chunks = Generator[Request, Any, ChunkEnded]
-
-
-def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[object]:
-    """Return the statements that answer *request*."""
-    store, source, spot = plant.store, work.stream.source, (work.stream.topic_id, work.partition)
-    match request:
-        case LookUp(ids, keys):
-            return store.look_up(work.stream, work.partition, ids, keys)
-        case Write(results, claim):
-            return store.write(work.stream, results, xid, topic_age=work.topic_age, claim=claim)
-        case CountDeliveries(ids):
-            return store.count_deliveries(work.stream, ids)
-        case MarkStart(offset):
-            return _begun(plant, spot, offset)
-        case ReleaseKeys(keys, held):
-            return store.release(source, keys, held)
-        case ClaimKey(key, held):
-            return store.claim(source, key, plant.claims.drainer, held)
-        case LeaveKey(claim):
-            return store.leave(source, claim)
-        case _:
-            raise TypeError(f"{type(request).__name__} is no statement")
-
-
-def _begun(plant: Plant, spot: tuple[UUID, int], offset: int) -> Steps[int]:
-    starts = yield from plant.store.mark_start(spot, offset, lived=plant.starts.owes(spot, offset))
-    plant.starts.paid(spot, [offset])
-    return starts
 
 
 def forgotten(plant: Plant, work: Work) -> Steps[None]:
@@ -98,12 +61,12 @@ def forgotten(plant: Plant, work: Work) -> Steps[None]:
 
 def left_by(lane: object, plant: Plant) -> Steps[None] | None:
     """
-    Return what ends the claim of *lane*, which does not come back; None when it has none.
+    Return what ends the claims of *lane*, which does not come back; None when it has none.
 
-    Renewed on, its key would be drained by nobody until the process ends.
+    Renewed on, its keys would be drained by nobody until the process ends.
     """
     held = plant.claims.forget(lane)
-    return None if held is None else plant.store.leave(held.topic, Claim(held.key, held.token))
+    return plant.store.leave_all(held) if held else None
 
 
 def decoded(request: Decode, plant: Plant) -> object:

@@ -72,12 +72,14 @@ class RunBatch(NamedTuple):
 
 class Write(NamedTuple):
     """
-    Record results in the transaction, of followers under their *claim*; gets False when another owner was first with one of
-    them, a key is not parked any more, or the claim is another's by now.
+    Record results in the transaction, of followers of one key under their *claim*, of followers of several keys, one of each,
+    under their *claims*; gets False when another owner was first with one of them, a key is not parked any more, or a claim is
+    another's by now. Under *claims* it lets go of keys behind which nothing waits any more, and gets a Released.
     """
 
     results: list[Result]
     claim: Claim | None = None
+    claims: Sequence[Claim] = ()
 
 
 class CommitTransaction(NamedTuple):
@@ -110,10 +112,14 @@ class SendRound(NamedTuple):
 
 
 class ReleaseKeys(NamedTuple):
-    """Let go of those keys whose head is finished and behind which nothing waits, in a transaction; gets a Released."""
+    """
+    Let go of those keys whose head is finished and behind which nothing waits, in a transaction; gets a Released.
+
+    *held* are claims of ours: such a key is drained by nobody else.
+    """
 
     keys: Sequence[str]
-    held: Claim | None = None
+    held: Sequence[Claim] = ()
 
 
 class ClaimKey(NamedTuple):
@@ -123,10 +129,28 @@ class ClaimKey(NamedTuple):
     held: Claim | None = None
 
 
+class ClaimKeys(NamedTuple):
+    """Claim keys to drain them together; gets a ClaimedKeys."""
+
+    keys: Sequence[str]
+
+
+class GetFirstFollowers(NamedTuple):
+    """Ask for the first follower of each of these claimed keys; gets a FirstFollowers."""
+
+    keys: Sequence[str]
+
+
 class LeaveKey(NamedTuple):
     """End a claim; the key stays parked."""
 
     claim: Claim
+
+
+class LeaveKeys(NamedTuple):
+    """End claims; the keys stay parked."""
+
+    claims: Sequence[Claim]
 
 
 Request = (
@@ -147,5 +171,8 @@ Request = (
     | SendRound
     | ReleaseKeys
     | ClaimKey
+    | ClaimKeys
+    | GetFirstFollowers
     | LeaveKey
+    | LeaveKeys
 )

@@ -26,7 +26,7 @@ def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any,
     todo = todo[:half]
     if not todo:
         return len(members)
-    how.running[:] = todo
+    how.runs(todo)
     answer: list[Ran] | Ran = yield RunBatch(todo)
     if isinstance(answer, Ran):
         return _failed_whole(todo, answer, how)
@@ -41,7 +41,7 @@ def run_together(members: list[Member], how: Attempt) -> Generator[Request, Any,
         if ran.failure is None:
             how.ran = ran
         else:
-            how.running[:] = [member]
+            how.runs([member])
             member.result = judged(member, ran, how) or after_run(member, ran, jitter=0.0)
             if member.result.parks and member.key is not None:
                 stopped.add(member.key)

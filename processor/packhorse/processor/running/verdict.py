@@ -1,7 +1,8 @@
 """How members are run, and what a failed run means."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
@@ -11,6 +12,7 @@ from packhorse.processor.running.work import (
     Failure,
     Member,
     Ran,
+    Released,
     Result,
 )
 
@@ -28,7 +30,9 @@ class Attempt:
             charged.
         careful: Savepoints from the start.
         in_hand: Offsets that are put on record before the transaction begins; none for members that are no records in hand.
-        claim: Under which followers are run.
+        claims: Under which followers are run, by key; one of each key.
+        released: Of followers how their keys stand now.
+        behind: Of followers the deliveries that led to them: those stand for them where a connection is lost over one.
         again: Offsets that were counted before.
         running: The member that runs, or is being committed alone, for whoever looks when the connection ends.
         slow, quick: Hashes of keys whose member alone took longer than the time, and of those that did not.
@@ -45,7 +49,9 @@ class Attempt:
     contended: bool = False
     careful: bool = False
     in_hand: list[int] = field(default_factory=list)
-    claim: Claim | None = None
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+    released: Released = field(default_factory=Released)
+    behind: Mapping[UUID, Member] = field(default_factory=dict)
     again: frozenset[int] = frozenset()
     running: list[Member] = field(default_factory=list)
     slow: list[str] = field(default_factory=list)
@@ -55,6 +61,10 @@ class Attempt:
     probe: str | None = None
     ran: Ran | None = None
     most: int | None = None
+
+    def runs(self, members: Sequence[Member]) -> None:
+        """Remember who runs, or what stands for it."""
+        self.running[:] = [self.behind.get(m.delivery.id, m) for m in members] if self.behind else members
 
 
 _NOBODYS = {Failure.CONTENTION, Failure.DOWN}

@@ -232,6 +232,25 @@ class Claim(NamedTuple):
     token: int
 
 
+class ClaimedKeys(NamedTuple):
+    """The claims of those keys, of several that were asked for, that were had."""
+
+    claims: Sequence[Claim]
+
+
+class FirstFollowers(NamedTuple):
+    """
+    The first followers of several claimed keys.
+
+    Attributes:
+        now: The database's clock; None when there is none.
+        found: By key; a key that has none, or whose bytes are too many beside the others', is not there.
+    """
+
+    now: datetime | None
+    found: "Mapping[str, tuple[Delivery, InboxRow]]"
+
+
 class Claimed(NamedTuple):
     """
     What a claim of a parked key came to.

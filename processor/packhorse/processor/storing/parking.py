@@ -10,6 +10,8 @@ from packhorse.processor.record import Delivery, Record, Stream, delivery_of
 from packhorse.processor.running.work import (
     Claim,
     Claimed,
+    ClaimedKeys,
+    FirstFollowers,
     InboxRow,
     Released,
 )
@@ -27,6 +29,8 @@ from packhorse.processor.storing.steps import (
 
 LEASE = 30.0
 """Seconds for which a drainer has a key without renewing."""
+NO_TOKEN = -1
+"""The token of who holds no claim."""
 GRACE = 10.0
 """Seconds after its due time at which a copy that was never confirmed is overdue; one that was, after three times that."""
 
@@ -50,28 +54,17 @@ class HeldKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParkingSteps(Tables):
-    """What is done with parked keys."""
+class ReleasingSteps(Tables):
+    """How keys are let go."""
 
-    def release(self, source: str, keys: Sequence[str], held: Claim | None = None) -> Steps[Released]:
+    def _let_go(self, source: str, keys: Sequence[str], locked: Sequence[str]) -> Steps[Released]:
         """
-        Let go of those of *keys* whose head is finished, that nobody else drains and behind which nothing waits.
+        Let go of those of *locked* whose head is finished and behind which nothing waits, and say how *keys* stand, sorted.
 
-        A transaction of its own. The rows are locked in one statement, followers are looked for in a second: one that is
-        being added holds the lock until it is committed, and who comes later finds no key, or a new one.
+        In a statement after the one that has locked them: what it sees of followers must be from behind that.
         """
-        which = {
-            "group": self.group,
-            "source": source,
-            "keys": literal(sorted(set(keys))),
-            "held": -1 if held is None else held.token,
-        }
-        yield Statement(BEGIN, {})
-        locked = yield Statement(self.queries.lock_releasable, which)
-        found = yield Statement(
-            self.queries.release_keys, {**which, "locked": literal(row[0] for row in locked.rows)}
-        )
-        yield Statement(COMMIT, {})
+        which = {"group": self.group, "source": source, "keys": literal(keys), "locked": literal(locked)}
+        found = yield Statement(self.queries.release_keys, which)
         waiting, heads, busy = [], [], {}
         for key, head, paused, mine, finished, seconds, followed in found.rows:
             if not finished:
@@ -81,6 +74,34 @@ class ParkingSteps(Tables):
             elif not mine and not paused:
                 busy[key] = seconds
         return Released(waiting, busy, heads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkingSteps(ReleasingSteps):
+    """What is done with parked keys."""
+
+    def release(self, source: str, keys: Sequence[str], held: Sequence[Claim] = ()) -> Steps[Released]:
+        """
+        Let go of those of *keys* whose head is finished, that nobody else drains and behind which nothing waits.
+
+        *held* are the claims of who asks.
+
+        A transaction of its own. The rows are locked in one statement, followers are looked for in a second: one that is
+        being added holds the lock until it is committed, and who comes later finds no key, or a new one.
+        """
+        tokens = {claim.key: claim.token for claim in held}
+        each = sorted(set(keys))
+        which = {
+            "group": self.group,
+            "source": source,
+            "keys": literal(each),
+            "tokens": literal(tokens.get(key, NO_TOKEN) for key in each),
+        }
+        yield Statement(BEGIN, {})
+        locked = yield Statement(self.queries.lock_releasable, which)
+        released = yield from self._let_go(source, each, [row[0] for row in locked.rows])
+        yield Statement(COMMIT, {})
+        return released
 
     def claim(
         self, source: str, key: str, drainer: str, held: Claim | None = None, lease: float = LEASE
@@ -94,7 +115,7 @@ class ParkingSteps(Tables):
             "group": self.group,
             "source": source,
             "key": key,
-            "held": -1 if held is None else held.token,
+            "held": NO_TOKEN if held is None else held.token,
         }
         answer = yield Statement(self.queries.claim_key, {**which, "drainer": drainer, "lease": lease})
         if not answer.rows:
@@ -111,10 +132,35 @@ class ParkingSteps(Tables):
         now = found.rows[0][14] if found.rows else None
         return Claimed(claim, now, followers)
 
+    def claim_keys(
+        self, source: str, keys: Sequence[str], drainer: str, lease: float = LEASE
+    ) -> Steps[ClaimedKeys]:
+        """Claim those of *keys* that can be drained now, to drain them together; of the others nothing is said."""
+        which = {"group": self.group, "source": source, "keys": literal(sorted(set(keys)))}
+        answer = yield Statement(self.queries.claim_keys, {**which, "drainer": drainer, "lease": lease})
+        return ClaimedKeys(sorted(Claim(*row) for row in answer.rows))
+
+    def first_followers(self, source: str, keys: Sequence[str]) -> Steps[FirstFollowers]:
+        """Return the first follower of each of *keys*, which are claimed; one that the inbox does not know as parked is left out."""
+        which = {"group": self.group, "source": source, "keys": literal(keys)}
+        answer = yield Statement(self.queries.first_followers, which)
+        known = [row for row in answer.rows if row[9] == Outcome.PARKED.value]
+        now = answer.rows[0][14] if answer.rows else None
+        return FirstFollowers(now, {row[15]: _follower(source, row) for row in known})
+
     def leave(self, source: str, claim: Claim) -> Steps[None]:
         """End *claim*, unless it is another's by now; the key stays parked, and the watchdog will look at it."""
         which = {"group": self.group, "source": source, "key": claim.key, "token": claim.token}
         yield Statement(self.queries.leave_key, which)
+
+    def leave_all(self, held: Sequence[HeldKey]) -> Steps[None]:
+        """End claims, as `leave` does."""
+        which = {
+            "topics": [one.topic for one in held],
+            "keys": literal(one.key for one in held),
+            "tokens": literal(one.token for one in held),
+        }
+        yield Statement(self.queries.leave_keys, {"group": self.group, **which})
 
     def renew(self, held: Sequence[HeldKey], lease: float = LEASE) -> Steps[set[HeldKey]]:
         """Renew the leases of claimed keys; return those that are still ours."""

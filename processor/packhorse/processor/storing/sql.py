@@ -3,7 +3,7 @@
 from dataclasses import dataclass, fields
 
 from packhorse.core.naming import checked_identifier
-from packhorse.processor.storing import sql_marks, sql_parking, sql_running
+from packhorse.processor.storing import sql_many, sql_marks, sql_parking, sql_running
 
 # Which server answers: its system identifier and timeline. A restored or failed-over one has another.
 INCARNATION = """(SELECT system_identifier FROM pg_control_system())::text || '/' ||
@@ -289,9 +289,13 @@ class Queries:
     lock_releasable: bytes
     release_keys: bytes
     claim_key: bytes
+    claim_keys: bytes
+    lock_claimed: bytes
+    first_followers: bytes
     key_standing: bytes
     followers: bytes
     leave_key: bytes
+    leave_keys: bytes
     renew_claims: bytes
     overdue_retries: bytes
     due_wakes: bytes
@@ -329,7 +333,7 @@ def queries_for(schema: str) -> Queries:
         SettingsError: The name is not allowed.
     """
     checked_identifier(schema, what="database schema")
-    known = {**vars(sql_marks), **vars(sql_parking), **vars(sql_running), **globals()}
+    known = {**vars(sql_many), **vars(sql_marks), **vars(sql_parking), **vars(sql_running), **globals()}
     return Queries(**{field.name: _filled(known[field.name.upper()], schema) for field in fields(Queries)})
 
 

@@ -95,13 +95,14 @@ SET head_id = %(head)s::uuid,
     wake_at = CASE WHEN NOT %(ends)s THEN clock_timestamp() + (%(lease)s + 5) * interval '1 second' END
 WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = %(key)s AND k.token = %(token)s"""
 
-# Locks keys that may be let go, sorted. What is then to be seen of followers is looked at in RELEASE_KEYS, a statement
+# Locks keys that may be let go, each by who asks under its token, sorted. What is then to be seen of followers is looked at in RELEASE_KEYS, a statement
 # with a snapshot of its own: a follower is added under this lock.
 LOCK_RELEASABLE = """
-SELECT k.key_hash FROM "{schema}".parked_key k
-WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = ANY(%(keys)s::text[])
-    AND NOT k.paused AND {free}
-ORDER BY k.key_hash FOR UPDATE"""
+SELECT k.key_hash
+FROM unnest(%(keys)s::text[], %(tokens)s::bigint[]) AS r (hash, held)
+JOIN "{schema}".parked_key k ON k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = r.hash
+WHERE NOT k.paused AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp() OR k.token = r.held)
+ORDER BY k.key_hash FOR UPDATE OF k"""
 
 # Lets go of locked keys whose head is finished and behind which nothing waits; says how all that were asked for stand. One that
 # a replay holds stays parked, and nobody need look at it until the replay hands over more, or lets go. Each key is looked for by
@@ -163,20 +164,27 @@ LEFT JOIN "{schema}".quarantined_message q
 WHERE f.before < 4194304
 ORDER BY f.topic_age, f."offset" """
 
-# Ends a claim, so that the next one need not wait for the end of its lease.
+# Ends a claim, so that the next one need not wait for the end of its lease. One that has ended otherwise, since its key waits for
+# a head, is left as it is.
 LEAVE_KEY = """
 UPDATE "{schema}".parked_key k SET lease_until = NULL, wake_at = clock_timestamp() + interval '1 second'
-WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = %(key)s AND k.token = %(token)s"""
+WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = %(key)s AND k.token = %(token)s
+    AND k.lease_until IS NOT NULL"""
 
-# Renews the leases of claimed keys; returns those whose token has not moved.
+# Renews the leases of claimed keys once a third of them is over; returns those that it has. Rows that are locked have their turn
+# with the next look: nobody waits for another in a ring.
 RENEW_CLAIMS = """
+WITH ours AS MATERIALIZED (
+    SELECT k.ctid AS place
+    FROM unnest(%(topics)s::text[], %(keys)s::text[], %(tokens)s::bigint[]) AS r (topic, hash, held)
+    JOIN "{schema}".parked_key k ON k.group_id = %(group)s AND k.topic = r.topic AND k.key_hash = r.hash AND k.token = r.held
+    WHERE k.lease_until < clock_timestamp() + %(lease)s * interval '667 milliseconds'
+    FOR UPDATE OF k SKIP LOCKED
+)
 UPDATE "{schema}".parked_key k
 SET lease_until = clock_timestamp() + %(lease)s * interval '1 second',
-    wake_at = clock_timestamp() + (%(lease)s + 5) * interval '1 second'
-FROM (SELECT * FROM unnest(%(topics)s::text[], %(keys)s::text[], %(tokens)s::bigint[]) AS u (topic, key, token)
-    ORDER BY u.topic, u.key) r
-WHERE k.group_id = %(group)s AND k.topic = r.topic AND k.key_hash = r.key AND k.token = r.token
-    AND k.lease_until IS NOT NULL
+    wake_at = greatest(k.wake_at, clock_timestamp() + (%(lease)s + 5) * interval '1 second')
+FROM ours WHERE k.ctid = ours.place
 RETURNING k.topic, k.key_hash, k.token"""
 
 # Messages whose next attempt is overdue: their copy was never known to be confirmed, or is long lost. The wait until the
@@ -212,7 +220,7 @@ SELECT a.* FROM again a JOIN "{schema}".inbox i ON i.message_id = a.message_id A
 DUE_WAKES = """
 UPDATE "{schema}".parked_key k SET wake_at = clock_timestamp() + interval '60 seconds'
 FROM (
-    SELECT k.topic, k.key_hash FROM "{schema}".parked_key k
+    SELECT k.ctid AS place FROM "{schema}".parked_key k
     WHERE k.group_id = %(group)s AND k.topic = ANY(%(topics)s) AND k.wake_at <= clock_timestamp() AND NOT k.paused
         AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp()) AND {finished}
         AND NOT EXISTS (SELECT FROM "{schema}".pause p WHERE p.group_id = k.group_id
@@ -220,7 +228,7 @@ FROM (
     ORDER BY k.wake_at LIMIT %(most)s
     FOR UPDATE OF k SKIP LOCKED
 ) due
-WHERE k.group_id = %(group)s AND k.topic = due.topic AND k.key_hash = due.key_hash
+WHERE k.ctid = due.place
 RETURNING k.topic, k.key_hash, coalesce(k.key, (SELECT m.key FROM "{schema}".parked_message m
     WHERE m.group_id = k.group_id AND m.topic = k.topic AND m.key_hash = k.key_hash LIMIT 1)), k.partition, k.head_id"""
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Stream
-from packhorse.processor.running.work import Claim, Result
-from packhorse.processor.storing.parking import LEASE
+from packhorse.processor.running.work import Claim, Released, Result
+from packhorse.processor.storing.parking import LEASE, ReleasingSteps
 from packhorse.processor.storing.rows import (
     done_rows,
     is_plain,
@@ -20,13 +20,13 @@ from packhorse.processor.storing.rows import (
     retry_rows,
     uuids,
 )
-from packhorse.processor.storing.steps import Statement, Steps, Tables
+from packhorse.processor.storing.steps import Statement, Steps
 
 _FINISHED = frozenset({Outcome.DONE, Outcome.SKIPPED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WritingSteps(Tables):
+class WritingSteps(ReleasingSteps):
     """Results, and all that goes with them."""
 
     def write(
@@ -37,9 +37,12 @@ class WritingSteps(Tables):
         *,
         topic_age: int = 0,
         claim: Claim | None = None,
-    ) -> Steps[bool]:
+        claims: Sequence[Claim] = (),
+    ) -> Steps[bool | Released]:
         """
         Record *results* in the open transaction *xid*; return False when another owner was first with anything.
+
+        Of followers of several keys it returns how those stand: behind which nothing waits any more are let go.
 
         In this order: inbox rows (first results are inserted, a unique violation is the driver's to translate; known ones are
         compare-and-set on outcome and attempt), failed attempts, what waits in retry, in quarantine and behind parked keys,
@@ -52,6 +55,8 @@ class WritingSteps(Tables):
             xid: The transaction that was begun; in another one nothing is recorded.
             topic_age: How many other topic ids of the source's name the group knows, see Mark.
             claim: Of followers that were run, which are all of one key. When its token has moved, all is refused.
+            claims: Of followers that were run, one of each key; in the order of *results*. When one's token has moved, all is
+                refused.
         """
         who = {"group": self.group, "source": stream.source, "xid": xid}
         new = [result for result in results if result.row is None]
@@ -78,6 +83,8 @@ class WritingSteps(Tables):
         yield from self._messages(stream, results, None if stream.carries else topic_age)
         if claim is not None:
             return (yield from self._keep(stream, results[-1], claim))
+        if claims:
+            return (yield from self._keep_all(stream, results, claims))
         return (yield from self._keys(stream, results))
 
     def _failures(self, stream: Stream, failed: Sequence[Result]) -> Steps[None]:
@@ -154,6 +161,32 @@ class WritingSteps(Tables):
             },
         )
         return answer.touched == 1
+
+    def _keep_all(
+        self, stream: Stream, results: Sequence[Result], claims: Sequence[Claim]
+    ) -> Steps[bool | Released]:
+        """
+        Hold on to claims, of keys whose follower failed until it is their head, and let go of keys behind which nothing waits.
+
+        A follower that is being added holds the lock that is taken here first: it is seen, or finds no key.
+        """
+        held = sorted(claims)
+        locked = yield Statement(
+            self.queries.lock_claimed,
+            {
+                **self._of(stream),
+                "keys": literal(one.key for one in held),
+                "tokens": literal(one.token for one in held),
+            },
+        )
+        if len(locked.rows) != len(held):
+            return False
+        for result, claim in zip(results, claims, strict=True):
+            if result.parks:
+                yield from self._keep(stream, result, claim)
+        heads = {claim.key for result, claim in zip(results, claims, strict=True) if result.parks}
+        keys = [claim.key for claim in held if claim.key not in heads]
+        return (yield from self._let_go(stream.source, keys, [row[0] for row in locked.rows if not row[1]]))
 
     def _of(self, stream: Stream) -> dict[str, Any]:
         return {"group": self.group, "source": stream.source}

@@ -74,7 +74,6 @@ CREATE TABLE "{schema}".parked_key (
 COMMENT ON COLUMN "{schema}".parked_key.wake_at IS 'When somebody should look whether its head is finished';
 COMMENT ON TABLE "{schema}".parked_key IS
     'Keys whose head has failed, or that a person paused: later messages of the key wait behind it';
-CREATE INDEX parked_key_partition ON "{schema}".parked_key (group_id, topic, partition);
 CREATE INDEX parked_key_head ON "{schema}".parked_key (head_id);
 CREATE INDEX parked_key_number ON "{schema}".parked_key ((('x' || left(key_hash, 16))::bit(64)::bigint));
 CREATE INDEX parked_key_wake ON "{schema}".parked_key (group_id, wake_at) WHERE wake_at IS NOT NULL;
