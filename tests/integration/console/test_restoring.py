@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from confluent_kafka import Producer
+from psycopg.sql import SQL, Identifier
 from tests.support.cli import Ran, packhorse, packhorse_started
 from tests.support.console_rows import handled, new_id, rested
 from tests.support.topics import make_topic
@@ -16,6 +17,7 @@ from tests.support.wait import eventually
 from packhorse.console.acting.person import this_process
 from packhorse.console.acting.postgres import opened
 from packhorse.console.compose import rooms
+from packhorse.console.quarantine.restoring import sql
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import OwnershipLost, UsageError
@@ -23,6 +25,9 @@ from packhorse.local.settings import Endpoints
 from packhorse.processor.clients import admin_properties
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.record import key_hash
+from packhorse.processor.storing import postgres
+from packhorse.processor.storing.sql import queries_for
+from packhorse.processor.storing.store import Store
 from packhorse.schemas.systems import KafkaSettings
 
 KEY = b"N14228"
@@ -226,6 +231,11 @@ def test_a_restoring_killed_in_the_middle_has_changed_nothing(
 def test_what_can_not_be_restored_says_why(run: Any, connection: psycopg.Connection[Any]) -> None:
     """Fails when a message is restored whose bytes are erased, whose rows are gone, or that nobody has discarded."""
     purged, forgotten, waiting = discarded(connection), discarded(connection), rested(connection)
+    edited = discarded(connection)
+    connection.execute(
+        "UPDATE packhorse.quarantined_message SET edited_as = gen_random_uuid() WHERE message_id = %s",
+        (edited,),
+    )
     connection.execute(
         "UPDATE packhorse.quarantined_message SET purged_at = now() WHERE message_id = %s", (purged,)
     )
@@ -233,6 +243,7 @@ def test_what_can_not_be_restored_says_why(run: Any, connection: psycopg.Connect
     for message_id, text, code in (
         (purged, "were erased at", 2),
         (forgotten, "discarded too long ago", 2),
+        (edited, "an edited copy took its place", 2),
         (waiting, "nobody has discarded it", 2),
         (new_id(), "is not in quarantine", 6),
     ):
@@ -301,3 +312,48 @@ def test_what_has_run_since_is_listed_from_the_topic_and_asks_for_the_words(
     assert stands(connection, ids[0])[0] == "discarded"
     assert run(*arguments, given="out of order\n", **broker).code == 0
     assert stands(connection, ids[0])[:2] == ("quarantined", "quarantine")
+
+
+@pytest.mark.case("O-06")
+@pytest.mark.parametrize("act", ["claim", "release"])
+def test_a_drainer_that_waits_for_the_key_meanwhile_does_not_run_past_the_message(
+    database: str, connection: psycopg.Connection[Any], act: str
+) -> None:
+    """Fails when the key is taken without a lease: who waits for its row still sees, in a snapshot of before, a finished head."""
+    message_id = discarded(connection)
+    park(connection, message_id)
+    values = connection.execute(
+        "SELECT attempt, redrives, quarantined_at, discarded_at FROM packhorse.quarantined_message"
+        " JOIN packhorse.inbox USING (group_id, topic, message_id)"
+    ).fetchone()
+    assert values is not None
+    names = ("attempt", "redrives", "quarantined_at", "discarded_at")
+    given = {
+        "id": message_id,
+        "group": "figures",
+        "topic": "airline.aircraft",
+        **dict(zip(names, values, strict=True)),
+    }
+    store = Store(queries=queries_for("packhorse"), group="figures", schema="packhorse")
+    answers: list[Any] = []
+
+    def drain() -> None:
+        mine = postgres.connect(postgres.settings_of(database, idle_ms=20_000, lock_ms=20_000))
+        if act == "claim":
+            answers.append(postgres.run(mine, store.claim("airline.aircraft", HASH, "drainer")).claim)
+        else:
+            answers.append(list(postgres.run(mine, store.release("airline.aircraft", [HASH])).waiting))
+        mine.end()
+
+    with psycopg.connect(database) as acting:
+        for statement in (sql.REOPEN, sql.RESTORE, sql.LOCK_KEY, sql.TAKE_HEAD):
+            acting.execute(SQL(statement).format(schema=Identifier("packhorse")), given)
+        thread = threading.Thread(target=drain)
+        thread.start()
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        eventually(lambda: connection.execute(waits).fetchone() == (1,), what="the drainer waits for the row")
+        acting.commit()
+        thread.join()
+    assert answers in ([None], [[]])
+    row = connection.execute("SELECT head_id, drainer FROM packhorse.parked_key").fetchone()
+    assert row == (message_id, "restore")

@@ -44,6 +44,7 @@ class QuarantineTables:
             values = _values(wanted, after, limit, look)
             if wanted.failure is not None:
                 values["failure"] = print_of(rows, wanted.failure)
+                rows.all(sql.IN_ORDER)
             page, far = _statements(wanted)
             found = [quarantined_of(row) for row in rows.all(page, values)]
             place = None if far is None or len(found) > limit else rows.first(far, values)

@@ -63,6 +63,11 @@ PAGE_OF_FAILURE = _BEGIN + _LOOKED + _OF_FAILURE + _ORDER_OF_FAILURE + _LOOK + _
 FAR_OF_FAILURE = _PLACE + _LOOKED + _OF_FAILURE + _ORDER_OF_FAILURE + _FAR + ") AS f"
 """The same of one group of failures, by its index."""
 
+IN_ORDER = """
+SELECT set_config('enable_bitmapscan', 'off', true)
+"""
+"""Let a page of a failure be read in the order of its index: the planner would fetch and sort all of it for the first few."""
+
 PAGE_OF_KEY = _FOUND + _LOOKED + _OF_KEY + _FITS_OF_FOUND + _ORDER + _BEHIND + _FITS + _PAGE
 """The same of one key, all of whose messages are looked at."""
 

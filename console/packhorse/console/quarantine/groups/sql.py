@@ -61,14 +61,17 @@ _GROUPED = """
         coalesce(sum(d.n) FILTER (WHERE d.state = 'quarantined'), 0)::bigint AS quarantined,
         coalesce(sum(d.n) FILTER (WHERE d.state = 'redriven'), 0)::bigint AS redriven,
         coalesce(sum(d.n) FILTER (WHERE d.state = 'discarded'), 0)::bigint AS discarded,
-        coalesce(sum(d.n) FILTER (WHERE d.state = coalesce(%(state)s::text, 'quarantined')), 0)::bigint AS rank,
-        sum(d.n)::bigint AS total, min(d.first_at) AS first_at, max(d.last_at) AS last_at,
+        min(d.first_at) AS first_at, max(d.last_at) AS last_at,
         min(d.group_id) AS group_id, min(d.topic) AS topic, min(d.type) AS type, min(d.reason) AS reason, min(d.site) AS site
     FROM named AS d GROUP BY d.name
+), ranked AS (
+    SELECT c.*, c.quarantined + c.redriven + c.discarded AS total,
+        CASE %(state)s::text WHEN 'redriven' THEN c.redriven WHEN 'discarded' THEN c.discarded ELSE c.quarantined END AS rank
+    FROM counted AS c
 ), shared AS (
     SELECT c.*, count(*) OVER () AS in_all,
         coalesce(c.rank / nullif(sum(c.rank) OVER (), 0), 0)::float8 AS share
-    FROM counted AS c WHERE c.total > 0 AND (%(state)s::text IS NULL OR c.rank > 0)
+    FROM ranked AS c WHERE c.total > 0 AND (%(state)s::text IS NULL OR c.rank > 0)
 ), page AS MATERIALIZED (
     SELECT s.* FROM shared AS s
     WHERE %(after_name)s::text IS NULL

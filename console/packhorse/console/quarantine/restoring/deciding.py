@@ -23,12 +23,14 @@ class Discarded:
     Attributes:
         ordered: Order binds it: later messages of its key wait while it rests in quarantine.
         purged_at: Its bytes are erased; None: they are not.
+        edited_as: The edited copy that took its place, for which it was discarded.
     """
 
     topic_id: UUID
     ordered: bool
     discarded_at: datetime | None
     purged_at: datetime | None
+    edited_as: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,11 @@ def check_restorable(
         raise UsageError(
             f"message {message.id} can't be restored: its key and payload were erased at "
             f"{kept.purged_at.isoformat(timespec='seconds')}"
+        )
+    if kept.edited_as is not None:
+        raise UsageError(
+            f"message {message.id} can't be restored: an edited copy took its place, message {kept.edited_as}; both would take "
+            f"effect. See packhorse status {kept.edited_as}"
         )
     if inbox is None or inbox.outcome is not Outcome.DISCARDED:
         stands = "is gone: it was discarded too long ago" if inbox is None else f"says {inbox.outcome}"

@@ -1,7 +1,7 @@
 """Statements that restore a discarded message. `{schema}` is the database schema of Packhorse's tables."""
 
 DISCARDED = """
-SELECT q.topic_id, q.key_hash IS NOT NULL AS ordered, q.discarded_at, q.purged_at
+SELECT q.topic_id, q.key_hash IS NOT NULL AS ordered, q.discarded_at, q.purged_at, q.edited_as
 FROM {schema}.quarantined_message AS q
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
 """
