@@ -141,7 +141,7 @@ def test_a_key_is_followed_through_pause_retry_parking_quarantine_and_redrive(ro
             raise ValueError(message.email)
         handled.append(message.number)
 
-    pause = ("processor", "pause", "--group", road.group, "--why", "bad import")
+    pause = ("processor", "pause", "--group", road.group, "--anyway", "--why", "bad import")
     assert road.run(*pause).code == 0
     with road.relay(), road.processor():
         head = road.emit(1)
