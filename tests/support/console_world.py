@@ -46,13 +46,14 @@ class World:
 
     Attributes:
         reader: Somebody who may look, for what has to be previewed first.
-        topic, topic_id: That topic; None: there is no broker.
+        topic: That topic; None: there is no broker.
+        payload: What a registry can decode; None: there is none.
     """
 
     connection: psycopg.Connection[Any]
     reader: httpx.Client
     topic: str | None = None
-    topic_id: UUID | None = None
+    payload: bytes | None = None
 
     def call(self, client: httpx.Client, operation: Operation) -> httpx.Response:
         """Ask *client* for *operation*, about something of its own."""
@@ -156,6 +157,19 @@ class World:
         preview = self.reader.post(f"/quarantine/{message_id}/restore/preview", json={}).json()
         return message_id, {"order": preview["order"], "out_of_order": preview["out_of_order"], "why": WHY}
 
+    def edit(self) -> tuple[UUID, dict[str, Any]]:
+        """Return a message that can be edited, and an edited payload with the order that a preview gives."""
+        message_id = rested(self.connection, payload=self.payload)
+        row = self.connection.execute(
+            "SELECT group_id, topic, attempts, redrives, quarantined_at FROM packhorse.quarantined_message WHERE message_id = %s",
+            (message_id,),
+        ).fetchone()
+        assert row is not None
+        names = ("group", "topic", "attempt", "redrives", "quarantined_at")
+        order = dict(zip(names, row, strict=True)) | {"id": str(message_id)}
+        order["quarantined_at"] = order["quarantined_at"].isoformat()
+        return message_id, {"order": order, "payload": {"n": 2}, "why": WHY}
+
     def reset_order(self) -> dict[str, Any]:
         """Return the preview's order of a reset of a group that nobody runs."""
         asked = {"group": f"g{new_id().hex[-12:]}", "topic": self.topic, "to": "earliest"}
@@ -178,6 +192,11 @@ def asked(path: dict[str, object] | None = None, body: dict[str, Any] | None = N
 
 def _order(world: World, act: str) -> Asked:
     message_id, body = world.order(act)
+    return asked({"message_id": message_id}, body)
+
+
+def _edit(world: World) -> Asked:
+    message_id, body = world.edit()
     return asked({"message_id": message_id}, body)
 
 
@@ -207,6 +226,8 @@ CALLS: dict[str, Callable[[World], Asked]] = {
     "redrive_pause": lambda w: asked({"redrive": w.redrive("running")}, {"why": WHY}),
     "redrive_resume": lambda w: asked({"redrive": w.redrive("paused")}, {"why": WHY}),
     "redrive_abort": lambda w: asked({"redrive": w.redrive("previewed")}, {"why": WHY}),
+    "quarantine_edit_preview": lambda w: asked({"message_id": w.edit()[0]}, {"payload": {"n": 2}}),
+    "quarantine_edit": _edit,
     "failures": lambda w: asked(),
     "failure": lambda w: asked({"failure": w.failure()}),
     "failure_note": lambda w: asked({"failure": w.failure()}, {"text": "known"}),
@@ -240,8 +261,8 @@ CALLS: dict[str, Callable[[World], Asked]] = {
 """How each operation is asked for; a test fails as long as a new one is not here."""
 
 
-def topic_read_by_group(connection: psycopg.Connection[Any], bootstrap: str, topic: str) -> UUID:
-    """Make *topic* with three records, all of which GROUP has dealt with; return Kafka's id of it."""
+def topic_read_by_group(connection: psycopg.Connection[Any], bootstrap: str, topic: str) -> None:
+    """Make *topic* with three records, all of which GROUP has dealt with."""
     make_topic(bootstrap, topic, partitions=1)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(3):
@@ -255,4 +276,12 @@ def topic_read_by_group(connection: psycopg.Connection[Any], bootstrap: str, top
         " VALUES (%s, %s, 0, %s, 3, '1/1')",
         (GROUP, topic_id, topic),
     )
-    return topic_id
+
+
+def registered_payload(registry_url: str, subject: str) -> bytes:
+    """Register a schema and return a payload of it, framed."""
+    schema = '{"type": "record", "name": "Counted", "fields": [{"name": "n", "type": "int"}]}'
+    answer = httpx.post(
+        f"{registry_url}/subjects/{subject}/versions", json={"schema": schema}, timeout=30, trust_env=False
+    )
+    return b"\x00" + int(answer.json()["id"]).to_bytes(4, "big") + b"\x02"

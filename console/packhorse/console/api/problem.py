@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from packhorse.core.errors import (
     Forbidden,
     InfrastructureError,
+    MessageFault,
     NotReady,
     NotSignedIn,
     OwnershipLost,
@@ -70,6 +71,7 @@ _BY_CLASS: tuple[tuple[type[PackhorseError], int, str, str, dict[str, str]], ...
     (SettingsError, 503, "not-set-up", "The console is not set up for it", {}),
     (NotReady, 503, "not-ready", "A table, topic, right or migration is missing", {}),
     (UnknownId, 404, "unknown-id", "The id is not known here", {}),
+    (MessageFault, 400, "undecodable", "The message can't be decoded", {}),
     (UsageError, 400, "usage", "The request can't be carried out", {}),
     (OwnershipLost, 409, "lost", "Somebody has acted, or owns it by now", {}),
     (InfrastructureError, 503, "away", "Database, broker or registry does not answer", _RETRY),

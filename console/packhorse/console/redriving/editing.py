@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from packhorse.console.quarantine.redrive import Order
 from packhorse.core.errors import InvalidMessage, UsageError
 from packhorse.processor.record import digest_of, key_hash
 from packhorse.schemas.decode import Decoder, Plain
@@ -43,6 +44,18 @@ class Parent:
     quarantined_at: datetime
     attempt: int
     head: UUID | None
+
+    @property
+    def order(self) -> Order:
+        """Return how it was looked at, as a redrive or a discard names it."""
+        return Order(
+            id=self.id,
+            group=self.group,
+            topic=self.topic,
+            attempt=self.attempt,
+            redrives=self.redrives,
+            quarantined_at=self.quarantined_at,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,15 @@ import psycopg
 import pytest
 from tests.support.console_api import Console, console_on, token_for
 from tests.support.console_rows import new_id
-from tests.support.console_world import CALLS, World, operations, topic_read_by_group
+from tests.support.console_world import (
+    CALLS,
+    GROUP,
+    World,
+    operations,
+    registered_payload,
+    topic_read_by_group,
+)
+from tests.support.wait import eventually
 from tests.support.whole_schema import content
 
 from packhorse.console.api.signing import SignIns
@@ -31,17 +39,24 @@ def world(
 ) -> Iterator[tuple[Console, World]]:
     """Provide a console with a broker, and what it can be asked about."""
     topic = f"{topic_prefix}.flights"
-    topic_id = topic_read_by_group(connection, stack.kafka_bootstrap, topic)
+    topic_read_by_group(connection, stack.kafka_bootstrap, topic)
+    payload = registered_payload(stack.registry_url, f"{topic}-value")
     with (
         console_on(
             database,
             kafka_bootstrap_servers=stack.kafka_bootstrap,
+            registry_url=stack.registry_url,
             namespace=topic_prefix,
             sign_ins=SignIns(burst=10_000),
         ) as console,
         console.asked_by(token_for(connection, "viewer", name="reader")) as reader,
     ):
-        yield console, World(connection=connection, reader=reader, topic=topic, topic_id=topic_id)
+        eventually(
+            lambda: reader.get("/offsets", params={"group": GROUP, "topic": topic}).status_code == 200,
+            what="the broker's coordinator is ready",
+            timeout=30,
+        )
+        yield console, World(connection=connection, reader=reader, topic=topic, payload=payload)
 
 
 @pytest.mark.case("O-13")

@@ -28,6 +28,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_BODY = 1 << 20
 """Bytes of a request's body, at most."""
+MAX_EDIT = 4 << 20
+"""The same, of an edited payload: as JSON it may take several times the bytes that a message may have."""
+_EDITS = ("/edit", "/edit/preview")
 BODY_WITHIN = 30.0
 """Seconds that a body may take to arrive."""
 OPEN = frozenset({"/health/live", "/health/ready"})
@@ -87,7 +90,7 @@ class Gate:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
             person, name = await self._signed_in(scope)
-            body = await _body_of(receive)
+            body = await _body_of(receive, MAX_EDIT if scope["path"].endswith(_EDITS) else MAX_BODY)
             scope.setdefault("state", {}).update(person=person, name=name)
             receive = _Replay(body, receive)
         await self._inner(scope, receive, send)
@@ -143,15 +146,15 @@ class _Replay:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _body_of(receive: Receive) -> bytes:
+async def _body_of(receive: Receive, limit: int) -> bytes:
     try:
         async with asyncio.timeout(BODY_WITHIN):
-            return await _read(receive)
+            return await _read(receive, limit)
     except TimeoutError:
         raise Refused(of_status(408, f"the body did not arrive within {BODY_WITHIN:g} s")) from None
 
 
-async def _read(receive: Receive) -> bytes:
+async def _read(receive: Receive, limit: int) -> bytes:
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -160,8 +163,8 @@ async def _read(receive: Receive) -> bytes:
             raise Refused(of_status(400, "the connection ended before the body did"))
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > MAX_BODY:
-            raise Refused(of_status(413, f"the body has more than {MAX_BODY} bytes, the limit"))
+        if size > limit:
+            raise Refused(of_status(413, f"the body has more than {limit} bytes, the limit"))
         more = message.get("more_body", False)
     return b"".join(parts)
 

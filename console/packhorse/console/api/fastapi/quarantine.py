@@ -10,6 +10,10 @@ from packhorse.console.api.fastapi.joints import Asking, behind, needs
 from packhorse.console.api.models.quarantine import (
     ActBody,
     DiscardAnswer,
+    EditAnswer,
+    EditBody,
+    EditPreviewAnswer,
+    EditPreviewBody,
     PageAnswer,
     PageAsked,
     PreviewAnswer,
@@ -24,6 +28,7 @@ from packhorse.console.quarantine.page_render import page_json
 from packhorse.console.quarantine.pages import position_from
 from packhorse.console.quarantine.redrive import Order
 from packhorse.console.render import preview_json, shown_json
+from packhorse.core.errors import OwnershipLost
 from packhorse.core.rights import Right
 
 router = APIRouter(prefix="/quarantine", tags=["quarantine"])
@@ -80,7 +85,36 @@ def quarantine_discard(service: Asking, message_id: UUID, body: ActBody) -> Json
     return JsonAnswer({"state": "discarded", "discarded_at": at, "actor": actor})
 
 
-def _order_for(message_id: UUID, body: ActBody) -> Order:
+@router.post("/{message_id}/edit/preview", response_model=EditPreviewAnswer, openapi_extra=needs(Right.EDIT))
+def quarantine_edit_preview(service: Asking, message_id: UUID, body: EditPreviewBody) -> JsonAnswer:
+    """Say which fields an edited copy would change; its `order` goes into the act. Changes nothing."""
+    edit = service.edits.preview(message_id, body.payload, group=body.group, topic=body.topic)
+    return JsonAnswer({"order": edit.parent.order, "fields": edit.changed, "warnings": edit.warnings})
+
+
+@router.post("/{message_id}/edit", response_model=EditAnswer, openapi_extra=needs(Right.EDIT))
+def quarantine_edit(service: Asking, message_id: UUID, body: EditBody) -> JsonAnswer:
+    """Send an edited copy, on the record: a new message that names its parent and takes its place. The parent is discarded."""
+    order = _order_for(message_id, body)
+    edit = service.edits.preview(message_id, body.payload, group=order.group, topic=order.topic)
+    if edit.parent.order != order:
+        raise OwnershipLost(
+            f"message {message_id} has moved since the preview; nothing was done, preview it again"
+        )
+    at = service.edits.send(edit, why=body.why)
+    return JsonAnswer(
+        {
+            "id": edit.id,
+            "parent": message_id,
+            "group": order.group,
+            "fields": edit.changed,
+            "recorded_at": at,
+            "warnings": edit.warnings,
+        }
+    )
+
+
+def _order_for(message_id: UUID, body: ActBody | EditBody) -> Order:
     order = body.order.order()
     if order.id != message_id:
         raise Refused(OTHER_MESSAGE)

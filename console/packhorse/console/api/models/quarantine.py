@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -248,3 +248,55 @@ class DiscardAnswer(Answer):
     state: Literal["discarded"]
     discarded_at: datetime
     actor: str
+
+
+class EditPreviewBody(Asked):
+    """
+    An edited copy that is to be previewed.
+
+    Attributes:
+        payload: The whole edited payload, in the form in which it is shown.
+    """
+
+    group: Name | None = None
+    topic: Name | None = None
+    payload: dict[str, Any]
+
+
+class EditPreviewAnswer(Answer):
+    """
+    What the copy would be.
+
+    Attributes:
+        order: What was previewed: give it back with the act, and the same payload.
+        fields: Paths of the fields that differ, without their values.
+        warnings: What speaks against it.
+    """
+
+    order: OrderAnswer
+    fields: list[str]
+    warnings: list[str]
+
+
+class EditBody(Asked):
+    """The order of the preview, the same payload, and the reason."""
+
+    order: OrderBody
+    payload: dict[str, Any]
+    why: Why
+
+
+class EditAnswer(Answer):
+    """
+    An edited copy that stands in its parent's place.
+
+    Attributes:
+        id: Of the copy, which is a message of its own.
+    """
+
+    id: UUID
+    parent: UUID
+    group: str
+    fields: list[str]
+    recorded_at: datetime
+    warnings: list[str]
