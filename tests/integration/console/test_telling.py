@@ -151,3 +151,15 @@ def test_without_contacts_the_application_does_not_start_and_names_the_setting(r
     found = road.run("processor", "run", "packhorse.console.telling.app:app")
     assert found.code in {2, 3}
     assert "PACKHORSE_CONSOLE_CONTACTS is not set" in found.err
+
+
+def test_the_doctor_warns_of_contacts_that_no_notice_reaches(road: Road) -> None:
+    """Fails when a handler's contact is never told and nobody says so, or the warning stays once notices are registered."""
+    with psycopg.connect(road.database) as connection:
+        connection.execute(
+            "INSERT INTO packhorse.processor_member (group_id, member, host, pid, started_at, status)"
+            " VALUES ('movers', gen_random_uuid(), 'h', 1, now(), '{\"contacts\": {\"a.B\": \"oncall\"}}')"
+        )
+    assert "handlers name 1 contacts" in road.run("doctor").out
+    assert road.run("schemas", "register", "--avro-dir", road.avro, "--notices", road.prefix).code == 0
+    assert "handlers name" not in road.run("doctor").out

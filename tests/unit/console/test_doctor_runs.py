@@ -50,8 +50,8 @@ def test_no_run_is_no_finding_to_look_at() -> None:
 def test_what_gathers_is_named_once_it_is_much() -> None:
     calm = Upkeep(previews=PREVIEWS, expired=3, unfolded=UNFOLDED, unacknowledged=0)
     assert list(judge_upkeep(calm)) == []
-    much = Upkeep(previews=PREVIEWS + 1, expired=3, unfolded=UNFOLDED + 1, unacknowledged=2)
-    assert [finding.check for finding in judge_upkeep(much)] == ["previews", "counts", "failures"]
+    much = Upkeep(previews=PREVIEWS + 1, expired=3, unfolded=UNFOLDED + 1, unacknowledged=2, untold=1)
+    assert [finding.check for finding in judge_upkeep(much)] == ["previews", "counts", "failures", "contacts"]
 
 
 def test_rights_that_end_are_named() -> None:

@@ -51,12 +51,14 @@ class Upkeep:
         previews, expired: Previews and plans that nobody confirmed, and how many of them can't be confirmed any more.
         unfolded: Changes that are not added to the counts of the quarantine, counted up to a bound.
         unacknowledged: Groups of failures with messages in quarantine that nobody has acknowledged.
+        untold: Contacts that handlers name, while the schema of notices is not registered: the log alone tells.
     """
 
     previews: int
     expired: int
     unfolded: int
     unacknowledged: int
+    untold: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,13 @@ def judge_upkeep(found: Upkeep) -> Iterator[Finding]:
             f"{found.unacknowledged} groups of failures are in quarantine, and nobody has acknowledged them",
             cause="perhaps nobody has seen them",
             next_step="packhorse quarantine groups; see docs/runbooks/quarantine-grows.md",
+        )
+    if found.untold:
+        yield warning(
+            "contacts",
+            f"handlers name {found.untold} contacts, and no notice is written for them",
+            cause="the schema of notices is not registered in this database; the log alone tells",
+            next_step="packhorse schemas register --notices NAMESPACE; see docs/how-to/tell-contacts.md",
         )
 
 

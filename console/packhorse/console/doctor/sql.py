@@ -158,10 +158,15 @@ SELECT (SELECT count(*) FROM previews)::int AS previews,
             SELECT DISTINCT {schema}.failure_print(t.group_id, t.topic, t.type, t.reason, t.site) AS print
             FROM {schema}.quarantine_tally AS t WHERE t.state = 'quarantined' AND t.n > 0) AS t
          WHERE NOT EXISTS (SELECT FROM {schema}.failure_group AS g WHERE g.print = t.print AND g.acknowledged_at IS NOT NULL))::int
-         AS unacknowledged
+         AS unacknowledged,
+       (SELECT count(DISTINCT c.value)
+        FROM {schema}.processor_member AS m CROSS JOIN LATERAL jsonb_each_text(
+            CASE jsonb_typeof(m.status::jsonb -> 'contacts') WHEN 'object' THEN m.status::jsonb -> 'contacts' END) AS c
+        WHERE NOT EXISTS (SELECT FROM {schema}.schema_version AS v
+            WHERE position('.packhorse-notice-packhorse.NeedsPerson' IN v.subject) > 0))::int AS untold
 FROM (SELECT 1) AS one
 """
-"""Previews that nobody confirmed, counts that are not added up, failures that nobody has acknowledged."""
+"""Previews that nobody confirmed, counts that are not added up, failures that nobody has acknowledged, contacts that no notice reaches."""
 
 EXPIRING = """
 SELECT o.kind, o.name, o.expires_at - clock_timestamp() AS left FROM {schema}.operator AS o

@@ -36,7 +36,7 @@ def edit(
     Send an edited copy of one quarantined message, on the record: a new message that names its parent and takes its place.
 
     The file holds the whole payload as `quarantine show --payload` prints it: times in ISO 8601, bytes in base64, decimals as
-    text. Masked personal fields are refused; `quarantine unmask` shows them to who may see them. It is encoded by the schema
+    text. Masked personal fields are refused; `quarantine show --unmask` shows them to who may see them. It is encoded by the schema
     that the parent was written with. The parent is discarded and keeps its bytes; what waits behind it runs after the copy. A
     tombstone, or a message that can't be decoded, can't be edited. It needs a right of its own; --json needs --yes.
 
