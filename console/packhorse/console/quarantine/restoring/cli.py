@@ -37,7 +37,7 @@ def restore(
     """
     Take discarded messages back into quarantine, on the record: preview, confirm, then exactly that, once.
 
-    It can be done as long as the bytes are kept: PACKHORSE_PROCESSOR_INBOX_DISCARDED_DAYS, 90 days as a rule. Where order
+    It can be done as long as the bytes are kept: PACKHORSE_PROCESSOR_DISCARDED_DAYS, 90 days as a rule. Where order
     binds the message, what has run of its key since is listed from the topic, and its key waits behind it again; a message that
     takes effect out of order needs the words typed, or --out-of-order. Each message stands for itself: what is refused for one
     keeps nothing from the others.
