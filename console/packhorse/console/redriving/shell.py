@@ -115,6 +115,7 @@ class RedriveShell:
 
     def _prove(self, now: float) -> None:
         with self._leases.writing(self._lease) as rows:
+            rows.all(sql.BY_INDEX)
             found = rows.all(sql.PROVE, self._values())
             if now - self._stuck_at >= STUCK_EVERY:
                 self._stuck_at = now
@@ -143,6 +144,7 @@ def ask(rows: Rows, redrive_id: int, *, stage: int, count: int) -> tuple[int, in
     their first order, then what was parked behind them. The commit makes all of it true at once.
     """
     run = {"id": redrive_id}
+    rows.all(sql.BY_INDEX)
     portion = _portion(rows, run | {"count": count})
     left = {row["ordinal"] for row in rows.all(sql.LEAVE_BEHIND, run | {"ordinals": portion})}
     open_ = [one for one in portion if one not in left]

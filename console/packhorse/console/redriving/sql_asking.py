@@ -37,6 +37,15 @@ def put(statement: str) -> str:
     return statement
 
 
+BY_INDEX = """
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+    set_config('enable_mergejoin', 'off', true)
+"""
+"""
+A portion is a thousand rows of tables with millions: each is asked for by itself, whatever the planner has heard of parked keys
+that came a second ago.
+"""
+
 RUN = """
 SELECT r.rate, r.stages, r.most_failures, r.stage, r.first_stage, r.confirmed_by, r.why FROM {schema}.redrive AS r
 WHERE r.id = %(id)s
