@@ -123,18 +123,28 @@ FROM {schema}.replay_partition AS p WHERE p.replay_id = %(id)s ORDER BY p.partit
 """
 """How far it is in each partition."""
 
-UNPROVED = """
+SPAN = """
+    i.message_id >= (SELECT o.message_id FROM {schema}.replay_message AS o WHERE o.replay_id = %(id)s ORDER BY o.message_id LIMIT 1)
+    AND i.message_id <= (SELECT o.message_id FROM {schema}.replay_message AS o WHERE o.replay_id = %(id)s
+        ORDER BY o.message_id DESC LIMIT 1)"""
+"""Of inbox i: the partitions that what was handed over may be in; no other is looked into."""
+
+UNPROVED = (
+    """
 SELECT coalesce(i.outcome, 'done') AS outcome, count(*) AS n,
     count(*) FILTER (WHERE i.outcome = 'parked' AND (k.paused OR h.outcome IN ('retry', 'quarantine', 'uncertain'))) AS behind
 FROM {schema}.replay_message AS m
 JOIN {schema}.replay AS r ON r.id = m.replay_id
-LEFT JOIN {schema}.inbox AS i ON i.message_id = m.message_id AND i.group_id = r.group_id AND i.topic = r.topic
+LEFT JOIN {schema}.inbox AS i ON i.message_id = m.message_id AND i.group_id = r.group_id AND i.topic = r.topic AND """
+    + SPAN
+    + """
 LEFT JOIN {schema}.parked_message AS f
     ON f.message_id = m.message_id AND f.group_id = r.group_id AND f.topic = r.topic
 LEFT JOIN {schema}.parked_key AS k ON k.group_id = f.group_id AND k.topic = f.topic AND k.key_hash = f.key_hash
 LEFT JOIN {schema}.inbox AS h ON h.message_id = k.head_id AND h.group_id = k.group_id AND h.topic = k.topic
 WHERE m.replay_id = %(id)s GROUP BY 1
 """
+)
 """What was handed over and is not counted yet, by outcome; behind: it waits for another message, or for a person."""
 
 HELD_KEYS = """

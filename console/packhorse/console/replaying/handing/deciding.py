@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 WINDOW_SECONDS = 4.0
 """Seconds of the rate that may be handed over and unproved: more would be a queue in the tables, and not faster."""
-WINDOW_LEAST, WINDOW_MOST = 100, 10_000
+WINDOW_LEAST, WINDOW_MOST = 100, 5_000
 RESTING_MOST = 10_000
 """Messages that may rest in retry or behind others: more and a person should look."""
 PORTION = 200
@@ -72,7 +72,7 @@ def window(rate: float) -> int:
     Return how many messages may be handed over and unproved.
 
     >>> window(500), window(1), window(20_000)
-    (2000, 100, 10000)
+    (2000, 100, 5000)
     """
     return int(min(max(WINDOW_LEAST, rate * WINDOW_SECONDS), WINDOW_MOST))
 

@@ -17,7 +17,6 @@ from packhorse.console.replaying.handing.deciding import (
     Wait,
     allowance_after,
     decide,
-    window,
 )
 from packhorse.console.replaying.handing.learning import Lasts, Tail
 from packhorse.console.replaying.handing.postgres import HandingTables, Portion
@@ -25,6 +24,7 @@ from packhorse.console.replaying.reading import MOST, OutOfRange, Ranges, Reader
 from packhorse.console.replaying.records import matcher_of
 from packhorse.console.replaying.run import PROVED_BAD, Counted, Part, Progress, Run, progress_of
 from packhorse.console.running.loop import Step
+from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import NotReady
 from packhorse.processor.record import Delivery, Record
 
@@ -32,6 +32,8 @@ PASSED = 10_000
 """Records that one portion passes at most, wanted or not."""
 STANDING_EVERY = 1.0
 """Seconds between two looks at what waits behind others, which costs more."""
+SHARE = 10
+"""A look that takes a while is taken the more seldom: at most one part in so many of the time goes to looking."""
 
 
 @dataclass(slots=True)
@@ -50,7 +52,10 @@ class _Reading:
 class ReplayShell:
     """Be the shell of a replay that was taken."""
 
-    def __init__(self, tables: HandingTables, ranges: Ranges, run: Run) -> None:
+    def __init__(
+        self, tables: HandingTables, ranges: Ranges, run: Run, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._clock = clock
         self._tables = tables
         self._ranges = ranges
         self._run = run
@@ -63,7 +68,7 @@ class ReplayShell:
         self._parts: tuple[Part, ...] = run.parts
         self._unproved = dict(run.unproved)
         self._waiting: Counter[str] = Counter()
-        self._facts_at = self._standing_at = self._allowed_at = float("-inf")
+        self._look_at = self._standing_at = self._allowed_at = float("-inf")
         self._allowance = 0.0
         self._rate, self._most_failures = run.wanted.rate, run.wanted.most_failures
         self._failed = 0
@@ -115,17 +120,20 @@ class ReplayShell:
         return None
 
     def _look(self, now: float) -> None:
-        """Look at outcomes, some times a second; at what waits behind others, once a second or where that decides."""
-        if now - self._facts_at < LOOK:
+        """Look at outcomes, some times a second; at what waits behind others once a second, and each time where that decides."""
+        if now < self._look_at:
             return
+        begun = self._clock.monotonic()
         proved = self._tables.proved()
-        self._facts_at = now
         self._failed += proved.bad
         self._waiting, self._rate, self._most_failures = proved.waiting, proved.rate, proved.most_failures
-        decides = not self._more or sum(self._waiting.values()) >= window(self._rate)
-        if decides or now - self._standing_at >= STANDING_EVERY:
-            self._standing_at = now
+        took = self._clock.monotonic() - begun
+        if now >= self._standing_at or not self._more:
             self._parts, self._unproved = self._tables.standing()
+            both = self._clock.monotonic() - begun
+            self._standing_at = now + max(STANDING_EVERY, 2 * SHARE * both)
+            took = took if self._more else both
+        self._look_at = now + max(LOOK, SHARE * took)
 
     @property
     def _more(self) -> bool:

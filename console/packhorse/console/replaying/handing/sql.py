@@ -5,6 +5,8 @@ The run's row is locked before all of them, under the runner's token. Inbox rows
 processors write them: nobody waits in a ring.
 """
 
+from packhorse.console.replaying.sql import SPAN
+
 INSERT_INBOX = """
 INSERT INTO {schema}.inbox (group_id, topic, message_id, outcome, attempt, partition, "offset", type, digest)
 SELECT %(group)s, %(topic)s, r.id, 'parked', 1, r.partition, r."offset", r.type, r.digest
@@ -85,14 +87,14 @@ TAKE_PROVED = """
 WITH looked AS (
     SELECT m.partition, m."offset", coalesce(i.outcome, 'done') AS outcome
     FROM (SELECT * FROM {schema}.replay_message AS o WHERE o.replay_id = %(id)s LIMIT 20000) AS m
-    LEFT JOIN {schema}.inbox AS i ON i.message_id = m.message_id AND i.group_id = %(group)s AND i.topic = %(topic)s
+    LEFT JOIN {schema}.inbox AS i ON i.message_id = m.message_id AND i.group_id = %(group)s AND i.topic = %(topic)s AND <span>
 ), proved AS (
     DELETE FROM {schema}.replay_message AS m USING looked AS s
     WHERE m.replay_id = %(id)s AND m.partition = s.partition AND m."offset" = s."offset"
       AND s.outcome IN ('done', 'skipped', 'discarded', 'quarantine', 'uncertain')
 )
 SELECT s.partition, s.outcome, count(*) AS n FROM looked AS s GROUP BY 1, 2
-"""
+""".replace("<span>", SPAN)
 """Take off what has an outcome, and say how the first 20,000 stand. A row that the inbox has forgotten was done."""
 
 CONTROL = """
