@@ -211,7 +211,7 @@ def test_a_confirmed_redrive_is_worked_on_here_and_left_at_the_end(
             timeout=30,
         )
         with client:
-            frozen = client.post("/redrives/preview", json={"ids": [str(message_id)]}).json()
+            frozen = client.post("/redrives", json={"ids": [str(message_id)]}).json()
             assert (frozen["members"], frozen["state"]) == (1, "previewed")
             answer = client.post(f"/redrives/{frozen['id']}/run", json={"why": WHY}).json()
             assert (answer["state"], answer["confirmed_by"]) == ("running", "olga (token)")

@@ -168,3 +168,34 @@ def test_who_brings_wrong_tokens_again_and_again_has_to_wait(
             assert codes == [401, 401, 401, 429, 429]
             assert 0 < int(answer.headers["retry-after"]) <= 3601
             assert known.get("/quarantine").status_code == 200
+
+
+@pytest.mark.case("O-14")
+@pytest.mark.timeout(240)
+def test_the_record_says_who_what_which_and_why_and_holds_no_text_of_a_message(
+    world: tuple[Console, World], connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when an act leaves no row, or one with a payload, a key, a header, an error's text, or a token."""
+    console, about = world
+    secret = "ann.private@example.org"
+    connection.execute(
+        "CREATE FUNCTION plant() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.error := NEW.error || ': ' || TG_ARGV[0];"
+        " NEW.key := TG_ARGV[0]::bytea; NEW.headers := jsonb_build_array(jsonb_build_array('actor',"
+        " encode(TG_ARGV[0]::bytea, 'base64'))); RETURN NEW; END$$;"
+        "CREATE TRIGGER plants BEFORE INSERT ON packhorse.quarantined_message FOR EACH ROW EXECUTE FUNCTION"
+        f" plant('{secret}')"
+    )
+    token = token_for(connection, "admin", name="somebody", personal=True, edit=True)
+    with console.asked_by(token) as client:
+        acts = [one for one in operations(document_of(client)) if one.right != "see"]
+        for operation in acts:
+            assert about.call(client, operation).status_code == 200, operation
+    rows = connection.execute(
+        "SELECT actor, act, why, a::text FROM packhorse.audit AS a WHERE actor LIKE 'somebody%'"
+    ).fetchall()
+    assert len(rows) >= len(acts) - len({"purge_preview", "quarantine_edit_preview", "resume"})
+    for actor, act, why, text in rows:
+        assert actor == "somebody (token)"
+        assert why or act in {"note", "plan replay", "redrive preview"}, (act, text)
+        for told in (secret, token, "ann.private"):
+            assert told not in text

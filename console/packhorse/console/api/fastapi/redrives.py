@@ -30,7 +30,7 @@ def redrives(service: Asking, asked: Annotated[RedrivesAsked, Query()]) -> JsonA
     return JsonAnswer({"redrives": [redrive_json(row) for row in rows]})
 
 
-@router.post("/preview", response_model=FrozenAnswer, openapi_extra=needs(Right.ACT))
+@router.post("", response_model=FrozenAnswer, openapi_extra=needs(Right.ACT))
 def redrives_preview(service: Asking, body: RedrivePreviewBody) -> JsonAnswer:
     """
     Freeze the set that the filters mean now, and show what speaks for or against redriving it. Nothing is redriven.

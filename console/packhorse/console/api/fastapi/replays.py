@@ -38,7 +38,7 @@ def replays(service: Asking, asked: Annotated[ReplaysAsked, Query()]) -> JsonAns
     return JsonAnswer({"replays": [run_json(one) for one in found]})
 
 
-@router.post("/replays/plan", response_model=PlanAnswer, openapi_extra=needs(Right.ACT))
+@router.post("/replays", response_model=PlanAnswer, openapi_extra=needs(Right.ACT))
 def replay_plan(service: Asking, body: PlanBody) -> JsonAnswer:
     """
     Fix a range of a topic, read it once, and say what a replay of it would do; nothing is done.
