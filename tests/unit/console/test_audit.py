@@ -14,7 +14,6 @@ from packhorse.console.audit.pages import (
     Page,
     Position,
     checked_limit,
-    moment_from,
     page_of,
     position_from,
 )
@@ -42,14 +41,6 @@ def test_a_page_names_what_the_next_one_starts_behind() -> None:
 def test_what_is_no_position_is_refused(token: str) -> None:
     with pytest.raises(UsageError, match="is no position"):
         position_from(token)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "yesterday", "2026-01-02", "2026-01-02T03:04:05", "9999-12-31T23:59:59-23:00"]
-)
-def test_a_time_needs_its_zone(text: str) -> None:
-    with pytest.raises(UsageError, match="no time with its zone"):
-        moment_from(text, flag="--since")
 
 
 def test_a_span_that_holds_nothing_and_a_page_too_long_are_refused() -> None:

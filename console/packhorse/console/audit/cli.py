@@ -62,21 +62,24 @@ def list_acts(
       packhorse audit list --act discard --since 2026-01-02T00:00:00Z
       packhorse audit list --id 019b76da-a800-7000-8000-000000000000 --json
     """
-    from packhorse.console.audit.pages import Filter, moment_from, position_from
+    from packhorse.console.audit.pages import Filter, position_from
     from packhorse.console.audit.render import page_csv, page_json, page_table
     from packhorse.console.compose import service_of
     from packhorse.console.output import tell, tell_json, terminal
+    from packhorse.core.clock import SYSTEM_CLOCK
     from packhorse.core.errors import UsageError
+    from packhorse.core.moments import span_from
 
     if as_json and as_csv:
         raise UsageError("--json and --csv are two forms: give one of them")
+    begin, end = span_from(since, until, now=SYSTEM_CLOCK.now())
     wanted = Filter(
         actor=actor,
         act=act,
         message_id=message_id,
         group=group,
-        since=None if since is None else moment_from(since, flag="--since"),
-        until=None if until is None else moment_from(until, flag="--until"),
+        since=begin,
+        until=end,
     )
     position = None if after is None else position_from(after)
     with service_of(_settings(database_url, database_schema)) as service:

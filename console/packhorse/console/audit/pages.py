@@ -5,7 +5,7 @@ import binascii
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -89,24 +89,6 @@ def position_from(token: str) -> Position:
         return Position(at=_aware(datetime.fromisoformat(at)), id=int(number))
     except (binascii.Error, ValueError, TypeError, AttributeError, OverflowError):
         raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before") from None
-
-
-def moment_from(text: str, *, flag: str) -> datetime:
-    """
-    Return the time that *text* names.
-
-    >>> moment_from("2026-01-02T03:04:05+01:00", flag="--since").isoformat()
-    '2026-01-02T02:04:05+00:00'
-
-    Raises:
-        UsageError: It is no time with its zone.
-    """
-    try:
-        return _aware(datetime.fromisoformat(text)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{flag} {text[:80]!r} is no time with its zone, such as 2026-01-02T03:04:05Z"
-        ) from None
 
 
 def checked_limit(limit: int) -> int:

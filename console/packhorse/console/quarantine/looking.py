@@ -79,10 +79,13 @@ def list_messages(
     """
     from packhorse.console.compose import service_of
     from packhorse.console.output import checked_form
-    from packhorse.console.quarantine.groups.model import checked_print, moment_from
+    from packhorse.console.quarantine.groups.model import checked_print
     from packhorse.console.quarantine.pages import Filter, position_from
+    from packhorse.core.clock import SYSTEM_CLOCK
+    from packhorse.core.moments import span_from
 
     checked_form(as_json=as_json, as_csv=as_csv)
+    begin, end = span_from(since, until, now=SYSTEM_CLOCK.now())
     wanted = Filter(
         id=message_id,
         key=None if key is None else key.encode(errors="surrogateescape"),
@@ -93,8 +96,8 @@ def list_messages(
         type=message_type,
         tenant=tenant,
         text=text,
-        since=None if since is None else moment_from(since, option="--since"),
-        until=None if until is None else moment_from(until, option="--until"),
+        since=begin,
+        until=end,
         state=state_of(state),
     )
     position = None if after is None else position_from(after)

@@ -100,12 +100,12 @@ def preview(
       packhorse redrive preview --failure 3f2a9c01 --rate 2000 --json
     """
     from packhorse.console.output import tell_json, terminal
-    from packhorse.console.redriving.moments import moment
     from packhorse.console.redriving.render import frozen_json, frozen_sheet
     from packhorse.console.redriving.wanted import DEFAULT_CAP, How, Wanted, stages_from
     from packhorse.core.clock import SYSTEM_CLOCK
+    from packhorse.core.moments import span_from
 
-    now = SYSTEM_CLOCK.now()
+    begin, end = span_from(since, until, now=SYSTEM_CLOCK.now())
     wanted = Wanted(
         group=group,
         topic=topic,
@@ -115,8 +115,8 @@ def preview(
         tenant=tenant,
         key=key,
         text=text,
-        since=None if since is None else moment(since, now=now, what="--since"),
-        until=None if until is None else moment(until, now=now, what="--until"),
+        since=begin,
+        until=end,
         ids=tuple(dict.fromkeys(ids or ())),
     )
     how = How(

@@ -357,9 +357,10 @@ def _check_json(as_json: bool, yes: bool) -> None:
 
 
 def _time(name: str, text: str | None) -> datetime | None:
-    from packhorse.console.replaying.times import moment
+    from packhorse.core.clock import SYSTEM_CLOCK
+    from packhorse.core.moments import moment_from
 
-    return None if text is None else moment(name, text)
+    return None if text is None else moment_from(text, option=name, now=SYSTEM_CLOCK.now())
 
 
 def _settings(

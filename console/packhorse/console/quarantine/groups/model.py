@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from enum import StrEnum
 from uuid import UUID
 
@@ -222,25 +222,6 @@ def day_from(text: str, *, option: str) -> date:
             f"{option} {text[:40]!r} is no day: counts are kept by whole days in UTC, such as 2026-08-01; for times within "
             "a day: packhorse quarantine list --since TIME"
         ) from None
-
-
-def moment_from(text: str, *, option: str) -> datetime:
-    """
-    Return the time that *text* names, aware; without a zone it is UTC, a day is its beginning.
-
-    >>> moment_from("2026-08-01T12:30", option="--since")
-    datetime.datetime(2026, 8, 1, 12, 30, tzinfo=datetime.timezone.utc)
-
-    Raises:
-        UsageError: It is no time.
-    """
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(
-            f"{option} {text[:40]!r} is no time; write 2026-08-01 or 2026-08-01T12:30:00Z"
-        ) from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def checked_print(text: str) -> str:
