@@ -47,6 +47,9 @@ CONFIG = """
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "4xx", "503"]  # 503: there is no broker here
 
+[checks.negative_data_rejection]
+expected-statuses = ["400", "401", "403", "404", "405", "409", "413", "422", "5xx"]
+
 [checks.positive_data_acceptance]
 # 400: what the document can't say, such as a time that ends before it begins. 422 stays what the document says.
 expected-statuses = ["2xx", "400", "401", "403", "404", "409", "5xx"]

@@ -124,6 +124,8 @@ def test_what_is_not_known_is_said_so(operator: httpx.Client, connection: psycop
     assert (nowhere.status_code, nowhere.json()["code"]) == (404, "no-such-route")
     wrong = operator.put("/quarantine")
     assert (wrong.status_code, wrong.json()["code"], wrong.headers["allow"]) == (405, "no-such-method", "GET")
+    assert operator.delete("/redrives").headers["allow"] == "GET, POST"
+    assert operator.delete(f"/redrives/{7}/run").headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize(

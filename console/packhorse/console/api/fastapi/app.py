@@ -24,7 +24,7 @@ from packhorse.console.api.fastapi import (
     restoring,
 )
 from packhorse.console.api.fastapi.answers import JsonAnswer, refusal, refusal_of
-from packhorse.console.api.fastapi.document import documented
+from packhorse.console.api.fastapi.document import documented, methods_of
 from packhorse.console.api.fastapi.gate import Gate
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.api.signing import SignIns
@@ -118,5 +118,7 @@ async def _invalid(request: Request, error: Any) -> Response:
 
 
 async def _no_route(request: Request, error: Any) -> Response:
-    del request
-    return refusal(of_status(error.status_code, str(error.detail), headers=dict(error.headers or {})))
+    headers = dict(error.headers or {})
+    if error.status_code == 405 and (allowed := methods_of(request.app.openapi(), request.url.path)):
+        headers["Allow"] = ", ".join(allowed)  # the framework names those of one route alone
+    return refusal(of_status(error.status_code, str(error.detail), headers=headers))

@@ -1,5 +1,7 @@
 """The OpenAPI document: what FastAPI makes of the routes, with the token that each needs and the problems that each may answer."""
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -52,6 +54,17 @@ def documented(app: FastAPI) -> dict[str, Any]:
         for operation in path.values():
             operation["responses"] |= _problems()
     return made
+
+
+def methods_of(document: Mapping[str, Any], path: str) -> list[str]:
+    """Return the methods that *document* has for *path*; none for a path that is not in it."""
+    found = {
+        method.upper()
+        for pattern, methods in document["paths"].items()
+        if re.fullmatch(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(pattern)), path)
+        for method in methods
+    }
+    return sorted(found)
 
 
 def _problems() -> dict[str, Any]:

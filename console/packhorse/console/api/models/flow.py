@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import Answer, Asked, Count, Key, Name, Why
 from packhorse.console.top.facts import Failing, Paused, Run, Size, Waiting
@@ -70,7 +70,7 @@ class PauseBody(Asked):
     topic: Name | None = None
     partition: Count | None = None
     key: Key | None = None
-    anyway: bool = False
+    anyway: StrictBool = False
     why: Why
 
     def scope(self) -> Scope:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Cursor, Moment, Name, Why
 from packhorse.console.audit.pages import Filter
@@ -73,8 +73,8 @@ class GiveBody(Asked):
 
     name: WhoName
     role: Role
-    personal: bool = False
-    edit: bool = False
+    personal: StrictBool = False
+    edit: StrictBool = False
     lasts: Annotated[float, Field(ge=1, le=_MOST_SECONDS)] | None = None
     why: Why
 
@@ -98,7 +98,7 @@ class TokenBody(GiveBody):
         renew: Instead of the token that the name has, which is void at once.
     """
 
-    renew: bool = False
+    renew: StrictBool = False
 
 
 class RemoveBody(Asked):

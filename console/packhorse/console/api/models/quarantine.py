@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import (
     NO_NUL,
@@ -157,7 +157,7 @@ class UnmaskBody(Asked):
 
     group: Name | None = None
     topic: Name | None = None
-    show_key: bool = False
+    show_key: StrictBool = False
     why: Why
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Count, Key, Moment, Name
 from packhorse.console.redriving.records import Check, MemberRow, Progress, RunState, Sample
@@ -52,14 +52,14 @@ class RedrivePreviewBody(Asked):
     since: Moment | None = None
     until: Moment | None = None
     ids: Annotated[list[UUID], Field(max_length=20_000)] = Field(default_factory=list)
-    everything: bool = False
+    everything: StrictBool = False
     limit: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = DEFAULT_LIMIT
     rate: Annotated[float, Field(ge=0.1, le=MOST_RATE)] = DEFAULT_RATE
     stages: Annotated[
         list[Annotated[int, Field(ge=1, le=MOST_MEMBERS)]], Field(min_length=1, max_length=20)
     ] = Field(default=list(DEFAULT_STAGES))
     most_failures: Count | None = None
-    beyond_cap: bool = False
+    beyond_cap: StrictBool = False
 
     def wanted(self) -> Wanted:
         """Return which messages the service is asked for."""

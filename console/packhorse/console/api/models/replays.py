@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Count, Key, Moment, Name, Why
 from packhorse.console.replaying.checks import Check
@@ -46,12 +46,12 @@ class PlanBody(Asked):
     types: _Names = Field(default_factory=list)
     keys: _Keys = Field(default_factory=list)
     left_out: _Keys = Field(default_factory=list)
-    again: bool = False
-    beyond: bool = False
+    again: StrictBool = False
+    beyond: StrictBool = False
     handler: Name | None = None
     rate: Annotated[float, Field(ge=0.1, le=MOST_RATE)] = 500.0
     most_failures: Count = 10
-    dry: bool = False
+    dry: StrictBool = False
 
     def wanted(self) -> Wanted:
         """Return what the service is asked for."""

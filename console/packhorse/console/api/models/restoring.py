@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Count, Key, Moment, Name, Why
 from packhorse.console.purging.model import Kind, Wanted
@@ -29,7 +29,7 @@ class RestoreOrderBody(Asked):
     redrives: Count
     quarantined_at: Moment
     discarded_at: Moment | None
-    ordered: bool
+    ordered: StrictBool
 
     def order(self) -> RestoreOrder:
         """Return what the service is asked for."""
@@ -80,7 +80,7 @@ class RestoreBody(Asked):
     """
 
     order: RestoreOrderBody
-    out_of_order: bool = False
+    out_of_order: StrictBool = False
     why: Why
 
 
@@ -106,7 +106,7 @@ class SubjectBody(Asked):
     field: Name | None = None
     value: Annotated[str, Field(max_length=10_000, pattern=NO_NUL), WHOLE] | None = None
     group: Name | None = None
-    unpublished: bool = False
+    unpublished: StrictBool = False
 
     def wanted(self) -> Wanted:
         """Return what the service is asked for."""
