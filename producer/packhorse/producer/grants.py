@@ -30,7 +30,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".inbox, "{{schema}}".waterma
     "{{schema}}".quarantined_message, "{{schema}}".parked_key, "{{schema}}".parked_message, "{{schema}}".retry_message,
     "{{schema}}".in_hand, "{{schema}}".started, "{{schema}}".pause, "{{schema}}".processor_member,
     "{{schema}}".inbox_retention TO "{{role}}";
-GRANT INSERT ON "{{schema}}".audit TO "{{role}}";
+GRANT INSERT (actor, act, group_id, topic, message_id, detail, why) ON "{{schema}}".audit TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".inbox_partitions(), "{{schema}}".inbox_bound(date),
     "{{schema}}".make_inbox_partition(date, int), "{{schema}}".fence_inbox(text, date, date, int),
     "{{schema}}".clean_inbox_partition(text, uuid, text, text, int), "{{schema}}".drop_inbox_partition(text, int, boolean),
@@ -44,7 +44,7 @@ GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
 REVOKE SELECT ON "{schema}".purge_secret FROM "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
-GRANT INSERT ON "{schema}".audit TO "{role}";
+GRANT INSERT (actor, act, group_id, topic, message_id, detail, why) ON "{schema}".audit TO "{role}";
 GRANT EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean) TO "{role}";
 """
 

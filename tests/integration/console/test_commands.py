@@ -236,6 +236,11 @@ def test_the_doctor_names_each_fault_and_goes_on(run: Any, connection: psycopg.C
     assert {"triggers", "sequence", "horizon", "broker", "registry"} <= set(failed)
     assert all(check["cause"] and check["next_step"] for check in failed.values())
     assert "audit, outbox" in failed["triggers"]["found"]
+    connection.execute("ALTER TABLE packhorse.audit ENABLE TRIGGER refuse_forgetting")
+    connection.execute("ALTER TABLE packhorse.audit DISABLE TRIGGER stamp_act")
+    found = run("doctor", "--json", PACKHORSE_CONSOLE_TIMEOUT="1")
+    (triggers,) = (check for check in found.json()["checks"] if check["check"] == "triggers")
+    assert "audit, outbox" in triggers["found"]
 
 
 @pytest.mark.case("X-11")

@@ -4,10 +4,12 @@ import csv
 import io
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg import errors as pg
 from pydantic import SecretStr
 from tests.support.cli import packhorse
 from tests.support.console_rows import rested
@@ -284,7 +286,7 @@ def test_the_record_is_read_in_pages_by_whoever_may_see(
     found = packhorse("audit", "list", *span, "--actor", "ann", "--json", **env).json()
     assert [act["why"] for act in found["acts"]] == ["=cmd4"]
     lines = list(csv.reader(io.StringIO(packhorse("audit", "list", "--actor", "bob", "--csv", **env).out)))
-    assert {(line[1], line[6][0]) for line in lines[1:]} == {("'=bob", "'")}
+    assert {(line[1], line[7][0]) for line in lines[1:]} == {("'=bob", "'")}
     assert "=cmd9" in packhorse("audit", "list", **env).out
     assert packhorse("audit", "list", "--act", "x", **env).out == "nothing on record fits\n"
     ann = roles.make("viewer")
@@ -299,6 +301,32 @@ def _waits(connection: psycopg.Connection[Any]) -> bool:
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     ).fetchone()
     return row is not None and row[0] > 0
+
+
+@pytest.mark.case("O-14")
+@pytest.mark.parametrize("all_columns", [False, True])
+def test_who_writes_in_another_name_is_on_the_record_with_the_own_role_and_time(
+    connection: psycopg.Connection[Any], database: str, roles: Roles, all_columns: bool
+) -> None:
+    """Fails when the grants or the trigger stamp_act let a role that may add to the record say which role and when it was; grants
+    on all columns, which roles of before have, are held to the same."""
+    role = roles.make("viewer")
+    if all_columns:
+        connection.execute(f"GRANT INSERT ON packhorse.audit TO {role}".encode())
+    with psycopg.connect(roles.url(role), autocommit=True) as viewer:
+        for column, value in (("at", "2020-01-01T00:00:00Z"), ("role", "bob")):
+            forged = f"INSERT INTO packhorse.audit (actor, act, {column}) VALUES ('bob (role admin)', 'purge', '{value}')"
+            with nullcontext() if all_columns else pytest.raises(pg.InsufficientPrivilege):
+                viewer.execute(forged.encode())
+        viewer.execute("INSERT INTO packhorse.audit (actor, act) VALUES ('bob (role admin)', 'purge')")
+        with pytest.raises(pg.InsufficientPrivilege) if not all_columns else nullcontext():
+            viewer.execute(
+                "INSERT INTO packhorse.audit (id, actor, act) OVERRIDING SYSTEM VALUE VALUES (99, 'bob', 'purge')"
+            )
+    found = packhorse("audit", "list", "--json", **environ(database)).json()["acts"]
+    assert {act["role"] for act in found} == {role}
+    assert all(act["at"] > "2026" for act in found)
+    assert role in packhorse("audit", "list", COLUMNS="200", **environ(database)).out
 
 
 @pytest.mark.case("X-07")

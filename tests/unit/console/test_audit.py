@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 def entry(number: int, *, actor: str = "ann (role ops)", why: str | None = None) -> Entry:
     return Entry(
-        id=number, at=NOW, actor=actor, act="discard", group="figures", topic=None, message_id=None,
+        id=number, at=NOW, actor=actor, role="ops", act="discard", group="figures", topic=None, message_id=None,
         detail={"attempt": 5}, why=why,
     )  # fmt: skip
 
@@ -67,6 +67,7 @@ def test_csv_is_read_back_as_it_was_meant() -> None:
     assert dict(zip(names, line, strict=True)) == {
         "at": "2026-01-02 03:04:05.678Z",
         "actor": "'@ann",
+        "role": "ops",
         "act": "discard",
         "group": "figures",
         "topic": "",

@@ -43,11 +43,18 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One act on the record; `detail` names what was acted on."""
+    """
+    One act on the record; `detail` names what was acted on.
+
+    Attributes:
+        actor: Who it was, as their client said.
+        role: The role of the database that was connected, as the database saw it; None: of before it kept that.
+    """
 
     id: int
     at: datetime
     actor: str
+    role: str | None
     act: str
     group: str | None
     topic: str | None

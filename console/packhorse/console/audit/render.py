@@ -11,7 +11,7 @@ from packhorse.console.audit.pages import Entry, Page
 from packhorse.console.output import at, table
 from packhorse.core.text import inert
 
-COLUMNS = ("at", "actor", "act", "group", "topic", "message", "why", "detail")
+COLUMNS = ("at", "actor", "role", "act", "group", "topic", "message", "why", "detail")
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -26,9 +26,10 @@ def page_json(page: Page) -> dict[str, Any]:
 def page_table(page: Page) -> RenderableType:
     """Return *page* for people; the detail is in the other forms."""
     rows = [
-        (one.at, one.actor, one.act, one.group, one.topic, one.message_id, one.why) for one in page.entries
+        (one.at, one.actor, one.role, one.act, one.group, one.topic, one.message_id, one.why)
+        for one in page.entries
     ]
-    return table(("at", "actor", "act", "group", "topic", "id", "why"), rows)
+    return table(("at", "actor", "role", "act", "group", "topic", "id", "why"), rows)
 
 
 def page_csv(page: Page) -> str:
@@ -38,7 +39,17 @@ def page_csv(page: Page) -> str:
     lines.writerow(COLUMNS)
     for one in page.entries:
         detail = json.dumps(dict(one.detail), sort_keys=True)
-        cells = (at(one.at), one.actor, one.act, one.group, one.topic, one.message_id, one.why, detail)
+        cells = (
+            at(one.at),
+            one.actor,
+            one.role,
+            one.act,
+            one.group,
+            one.topic,
+            one.message_id,
+            one.why,
+            detail,
+        )
         lines.writerow(["" if cell is None else cell_of(str(cell)) for cell in cells])
     return out.getvalue()
 
@@ -57,6 +68,7 @@ def _json(entry: Entry) -> dict[str, Any]:
     return {
         "at": entry.at,
         "actor": entry.actor,
+        "role": entry.role,
         "act": entry.act,
         "group": entry.group,
         "topic": entry.topic,

@@ -1,7 +1,7 @@
 """Pages of what people did. `{schema}` is the database schema of Packhorse's tables."""
 
 PAGE = """
-SELECT a.id, a.at, a.actor, a.act, a.group_id AS "group", a.topic, a.message_id, a.detail, a.why
+SELECT a.id, a.at, a.actor, a.role, a.act, a.group_id AS "group", a.topic, a.message_id, a.detail, a.why
 FROM {schema}.audit AS a
 WHERE (%(actor)s::text IS NULL OR strpos(a.actor, %(actor)s) > 0)
   AND (%(act)s::text IS NULL OR a.act = %(act)s)

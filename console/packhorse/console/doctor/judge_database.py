@@ -152,7 +152,7 @@ def _triggers(without: tuple[str, ...]) -> Finding:
         "triggers",
         f"no trigger, or a disabled one, on {', '.join(without)}",
         cause="a row of the outbox changed by hand would never be published, one of the audit is forgotten, and nobody would be told",
-        next_step="ALTER TABLE … ENABLE TRIGGER refuse_change (of audit: refuse_forgetting), or make the partition anew by `packhorse migrate up`",
+        next_step="ALTER TABLE … ENABLE TRIGGER refuse_change (of audit: refuse_forgetting and stamp_act), or make the partition anew by `packhorse migrate up`",
     )
 
 

@@ -22,8 +22,8 @@ SELECT (SELECT s.seqcache FROM pg_sequence AS s
              UNION ALL
              SELECT c.relname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              WHERE n.nspname = %(schema)s AND c.relname = 'audit'
-               AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = c.oid AND t.tgname = 'refuse_forgetting'
-                               AND t.tgenabled IN ('O', 'A'))
+               AND 2 > (SELECT count(*) FROM pg_trigger AS t WHERE t.tgrelid = c.oid
+                        AND t.tgname IN ('refuse_forgetting', 'stamp_act') AND t.tgenabled IN ('O', 'A'))
              ORDER BY 1) AS without_trigger,
        ARRAY(SELECT t.name FROM unnest(%(tables)s::text[]) AS t (name)
              WHERE NOT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace

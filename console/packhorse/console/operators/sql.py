@@ -32,7 +32,8 @@ FROM pg_class AS c WHERE c.oid = '{schema}.operator'::regclass
 
 ROLE = """
 SELECT has_schema_privilege(r.oid, '{schema}'::regnamespace, 'USAGE')
-       AND has_table_privilege(r.oid, '{schema}.audit'::regclass, 'SELECT, INSERT') AS may_connect
+       AND has_table_privilege(r.oid, '{schema}.audit'::regclass, 'SELECT')
+       AND has_column_privilege(r.oid, '{schema}.audit'::regclass, 'actor', 'INSERT') AS may_connect
 FROM pg_roles AS r WHERE r.rolname = %(name)s
 """
 """Whether a role is there, and whether it may look at and write what every act needs."""

@@ -165,10 +165,17 @@ class AuditAsked(Asked):
 
 
 class EntryAnswer(Answer):
-    """One act on the record; `detail` names what was acted on, and has no text of a payload."""
+    """
+    One act on the record; `detail` names what was acted on, and has no text of a payload.
+
+    Attributes:
+        actor: Who it was, as their client said.
+        role: The role of the database that was connected, as the database saw it; for what came through a server, the server's.
+    """
 
     at: datetime
     actor: str
+    role: str | None
     act: str
     group: str | None
     topic: str | None

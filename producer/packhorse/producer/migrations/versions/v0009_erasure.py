@@ -13,7 +13,8 @@ depends_on = None
 phase = "before"
 
 REFUSE_CHANGE = """
-CREATE OR REPLACE FUNCTION "{schema}".refuse_change() RETURNS trigger LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION "{schema}".refuse_change() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     -- purge_outbox alone leaves its mark, in its own transaction, and runs as whoever owns the table
     IF TG_OP = 'DELETE' AND current_setting('packhorse.purging', true) = pg_current_xact_id()::text
