@@ -74,7 +74,8 @@ ADMIN = f"""{_ACT.rstrip()}
 GRANT INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".failed_attempt TO "{{role}}";
 GRANT DELETE ON "{{schema}}".parked_message, "{{schema}}".retry_message TO "{{role}}";
-GRANT EXECUTE ON FUNCTION "{{schema}}".purge_outbox(uuid[], boolean), "{{schema}}".purge_mark(text) TO "{{role}}";{_NAMED.format(purpose="admin")}"""
+GRANT EXECUTE ON FUNCTION "{{schema}}".purge_outbox(uuid[], boolean), "{{schema}}".outbox_fates(uuid[]),
+    "{{schema}}".purge_mark(text) TO "{{role}}";{_NAMED.format(purpose="admin")}"""
 
 REGISTRAR = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.cli import Ran, packhorse, packhorse_process
-from tests.support.console_rows import horizon_past_all
+from tests.support.console_rows import horizon_past_all, recorded, rested
 from tests.support.roles import Roles, roles_of
 from tests.support.subjects import ANN, BOB, GROUP, TOPIC, Life, traces
 
@@ -161,6 +161,66 @@ def test_a_dry_run_counts_and_changes_nothing(
     no = purge(database, "--subject", ANN, "--why", WHY, given="n\n")
     assert no.code == 1
     assert dump(connection) == before
+
+
+@pytest.mark.case("P8")
+def test_what_could_not_be_looked_into_is_counted_named_and_no_success(
+    connection: psycopg.Connection[Any], database: str, bob: Life
+) -> None:
+    """Fails when messages whose schema this database does not know are passed over in silence: they may be the subject's."""
+    del bob
+    for payload in (b"\0\0\0\x01\x02" + ANN.encode(), b"\0\0\0\x01\x02", b"{}", b"\0\0"):
+        rested(connection, group=GROUP, topic=TOPIC, payload=payload)
+    recorded(connection, payload=b"\0\xff\0\0\x07" + ANN.encode())
+    rested(connection, group=GROUP, topic=TOPIC, payload=None)
+    horizon_past_all(connection)
+    before = traces(connection, ANN)
+    field = ("--field", f"owner={ANN}")
+    for order in (("--dry-run",), ("--why", WHY, "--yes")):
+        ran = purge(database, *field, *order, "--json")
+        assert ran.code == 1, ran.err
+        assert ran.json()["not_looked_into"] == [
+            {"table": "outbox", "schema_id": 0xFF000007, "messages": 1},
+            {"table": "quarantined_message", "schema_id": None, "messages": 2},
+            {"table": "quarantined_message", "schema_id": 258, "messages": 2},
+        ]
+    assert set(traces(connection, ANN)) == {"outbox", "parked_key", "quarantined_message"} < set(before)
+    told = purge(database, *field, "--dry-run")
+    said = "4 messages in quarantined_message could not be looked into: schema ids 258 are not registered in this database; some payloads"
+    assert (told.code, said in told.out) == (1, True), told.out
+    assert steps(connection)[-1] == ("ended", None)
+    row = connection.execute("SELECT detail -> 'unread' FROM packhorse.audit ORDER BY id DESC LIMIT 1").fetchone()
+    assert row == (5,)
+    assert purge(database, *field, "--group", "others", "--why", WHY, "--yes").code == 0
+    assert purge(database, "--subject", ANN, "--why", WHY, "--yes").code == 0, "a key needs no schema"
+
+
+def test_a_dry_run_names_the_rows_that_would_be_left(
+    connection: psycopg.Connection[Any], database: str, bob: Life
+) -> None:
+    """Fails when what a dry run says would be left is not what a purge leaves."""
+    del bob
+    late, held = recorded(connection, key=ANN), recorded(connection, key=ANN, aggregatetype="held")
+    connection.execute(
+        "INSERT INTO packhorse.relay_hold (shard, scope, aggregatetype, code, reason, heals, horizon)"
+        " VALUES (0, 'topic', 'held', 'x', 'x', true, '1:1:')"
+    )
+    for mode, more, fates in (
+        ("cdc", ("--unpublished-too",), {late: "streamed", held: "held"}),
+        ("polling", (), {late: "unpublished", held: "held"}),
+        ("polling", ("--unpublished-too",), {held: "held"}),
+    ):
+        connection.execute("UPDATE packhorse.relay SET mode = %s", (mode,))
+        wanted = ("--subject", ANN, *more, "--json")
+        for order in (("--dry-run",), ("--why", WHY, "--yes")):
+            ran = purge(database, *wanted, *order)
+            assert ran.code == 1
+            assert {one["id"]: one["why"] for one in ran.json()["left"]} == {
+                str(at): why for at, why in fates.items()
+            }
+    assert f"would be left: outbox row {held} (held) is kept by a hold" in purge(
+        database, "--subject", ANN, "--dry-run"
+    ).out
 
 
 @pytest.mark.case("P1")

@@ -52,7 +52,7 @@ def test_what_is_not_published_stays_unless_it_is_ordered(connection: Connection
     connection.execute("UPDATE packhorse.relay SET horizon = (SELECT pg_current_snapshot()) WHERE shard = 0")
     assert purged(connection, third) == [("unpublished", False)]
     connection.execute("UPDATE packhorse.relay SET mode = 'cdc' WHERE shard = 0")
-    assert purged(connection, third, unpublished=True) == [("unpublished", False)]
+    assert purged(connection, third, unpublished=True) == [("streamed", False)]
     connection.execute("UPDATE packhorse.relay SET mode = 'polling'")
     assert purged(connection, second, third, unpublished=True) == [("unpublished", True)] * 2
     assert left(connection) == 0

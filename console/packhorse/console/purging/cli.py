@@ -72,7 +72,8 @@ def purge(
 
     By key or by a field: rows of the outbox that are published, followers, retries, quarantine, texts of errors. What waits is
     given up, and what stands behind it in its key goes on. It works in portions, each on the record without a name; broken off, run
-    it again. Exit code 1 says that rows were left: not published yet, or held. It can't be undone.
+    it again. Exit code 1 says that rows of the outbox are left (not published yet, or held), or that messages could not be looked into for a
+    field, since this database does not know their schema; with --dry-run, that it would be so. It can't be undone.
 
     [bold]Example[/]
       packhorse purge --subject N14228 --dry-run
@@ -99,7 +100,7 @@ def purge(
             _tell(report, dry=False, as_json=as_json)
     if as_json:
         tell_json(report_json(report))
-    raise typer.Exit(1 if report.left else 0)
+    raise typer.Exit(0 if report.is_whole else 1)
 
 
 def _checked(why: str | None, *, as_json: bool, yes: bool, dry_run: bool) -> str:

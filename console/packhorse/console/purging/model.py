@@ -88,7 +88,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A row of the outbox that stays for now: it is not published, or a hold keeps it."""
+    """A row of the outbox that stays for now: it is not published, a stream may have it in hand, or a hold keeps it."""
 
     id: UUID
     aggregatetype: str
@@ -101,6 +101,34 @@ class Erased:
 
     counts: Mapping[str, int]
     left: tuple[Left, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """
+    Messages that could not be looked into, because this database does not know their schema.
+
+    Attributes:
+        schema_id: None: their payload names none.
+    """
+
+    table: Table
+    schema_id: int | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schemas:
+    """
+    What is looked into where the subject is a field's value.
+
+    Attributes:
+        having: Ids of the schemas that have the field, and mark it personal.
+        known: Ids of all schemas that this database knows.
+    """
+
+    having: tuple[int, ...]
+    known: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +147,13 @@ class Report:
     What a purge did, and what it could not do.
 
     Attributes:
-        run: Names this run in the audit.
+        run: Names this run in the audit; None: nothing was done.
         counts: Rows by what was done to them.
-        left: Rows of the outbox that stay for now.
+        left: Rows of the outbox that stay for now, or would.
         keys: Parked keys that stay until a processor of their group looks, or a person resumes them.
         stays: Topics that may still hold records.
         unreadable: Payloads that could not be decoded, and so not be looked into.
+        unknown: Messages that could not be looked into for want of their schema.
     """
 
     run: UUID | None
@@ -133,6 +162,12 @@ class Report:
     keys: int = 0
     stays: tuple[Stay, ...] = ()
     unreadable: int = 0
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all there is was looked into, and no row of the outbox was left."""
+        return not (self.left or self.unreadable or self.unknown)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,6 +177,17 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     left: list[Left] = field(default_factory=list)
     unreadable: int = 0
+    unknown: Counter[tuple[Table, int | None]] = field(default_factory=Counter)
+
+    @property
+    def unread(self) -> int:
+        """Return how many messages could not be looked into."""
+        return self.unreadable + self.unknown.total()
+
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """Return the messages without a known schema by table and schema."""
+        order = sorted(self.unknown, key=lambda one: (one[0], -1 if one[1] is None else one[1]))
+        return tuple(Unknown(table=table, schema_id=at, count=self.unknown[table, at]) for table, at in order)
 
     def add(self, erased: Erased) -> None:
         """Add what one transaction did."""

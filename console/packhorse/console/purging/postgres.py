@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Acting, Database
 from packhorse.console.purging import sql
-from packhorse.console.purging.model import Erased, Found, Kind, Left, Place, Sources, Table, Wanted
+from packhorse.console.purging.model import Erased, Found, Kind, Left, Place, Schemas, Sources, Table, Wanted
 from packhorse.console.purging.service import EraserFailed, Order, Portion
 from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.core.rights import Right
@@ -22,6 +23,11 @@ WINDOW, NARROW = 50_000, 2_000
 PATIENCE = 60.0
 """Seconds for one look: payloads of a large table may have to be read."""
 _FIND = {Table.PARKED: sql.PARKED, Table.RETRY: sql.RETRY, Table.QUARANTINE: sql.QUARANTINED}
+_UNKNOWN = {
+    Table.PARKED: sql.UNKNOWN_PARKED,
+    Table.RETRY: sql.UNKNOWN_RETRY,
+    Table.QUARANTINE: sql.UNKNOWN_QUARANTINED,
+}
 
 
 class PurgeTables:
@@ -36,12 +42,13 @@ class PurgeTables:
             return {row["id"]: row["text"] for row in rows.all(sql.SCHEMAS)}
 
     def portion(
-        self, person: Person, table: Table, wanted: Wanted, *, schemas: Sequence[int] | None, after: Any
+        self, person: Person, table: Table, wanted: Wanted, *, schemas: Schemas | None, after: Any
     ) -> Portion:
         """
         Return the next messages of the subject in *table*, behind *after*, with payloads where *schemas* are given.
 
-        Where it goes by a field they are candidates alone: their schema has the field.
+        Where it goes by a field they are candidates alone: their schema has the field. Those whose schema nobody knows are counted:
+        of the outbox with each portion, of the others with the first.
         """
         values = _values(wanted, schemas)
         with self._database.reading(person, right=Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as rows:
@@ -49,14 +56,24 @@ class PurgeTables:
                 span = rows.all(sql.SPAN)[0]
                 first = span["first"] if after is None else after
                 until = first + (WINDOW if schemas is None else NARROW)
-                found = rows.all(sql.OUTBOX, {**values, "after": first, "until": until})
-                ended = until >= span["last"]
-                return _portion(table, found, next_=None if ended else until)
-            at = after or (None, None, None)
-            behind = {"after_id": at[0], "after_group": at[1], "after_topic": at[2], "limit": LIMIT}
-            found = rows.all(_FIND[table], {**values, **behind})
-        last = found[-1] if len(found) == LIMIT else None
-        return _portion(table, found, next_=last and (last["id"], last["group"], last["topic"]))
+                window = {**values, "after": first, "until": until}
+                found = rows.all(sql.OUTBOX, window)
+                unknown = [] if schemas is None else rows.all(sql.UNKNOWN_OUTBOX, window)
+                next_ = None if until >= span["last"] else until
+            else:
+                at = after or (None, None, None)
+                behind = {"after_id": at[0], "after_group": at[1], "after_topic": at[2], "limit": LIMIT}
+                found = rows.all(_FIND[table], {**values, **behind})
+                unknown = [] if schemas is None or after else rows.all(_UNKNOWN[table], values)
+                last = found[-1] if len(found) == LIMIT else None
+                next_ = last and (last["id"], last["group"], last["topic"])
+        return _portion(table, found, unknown, next_=next_)
+
+    def staying(self, person: Person, ids: Sequence[UUID], *, unpublished: bool) -> list[Left]:
+        """Return which rows of the outbox a purge would leave now, and why."""
+        with self._database.reading(person, right=Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as rows:
+            found = rows.all(sql.FATES, {"ids": list(ids), "unpublished": unpublished})
+        return [Left(**row) for row in found]
 
     def begin(self, person: Person, order: Order) -> str:
         """Put on the record that a purge begins, and return what stands for its subject there."""
@@ -123,11 +140,11 @@ class PurgeTables:
         return Erased(counts=counts)
 
     def end(
-        self, person: Person, order: Order, mark: str, *, counts: Mapping[str, int], left: int
+        self, person: Person, order: Order, mark: str, *, counts: Mapping[str, int], left: int, unread: int
     ) -> tuple[list[Place], int]:
         """Put on the record that the purge is through; return where its records lay, and how many parked keys are left."""
         with self._database.acting(person, Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as act:
-            _record(act, order, mark, "ended", counts=counts, left=left)
+            _record(act, order, mark, "ended", counts=counts, left=left, unread=unread)
             keys = 0
             if order.wanted.subject.key is not None:
                 keys = int(act.all(sql.KEYS, _values(order.wanted, None))[0]["n"])
@@ -175,7 +192,7 @@ def _record(act: Acting, order: Order, mark: str, step: str, **detail: Any) -> N
     act.record(DOING, why=order.why, group=wanted.group, topic=wanted.topic, detail=named)
 
 
-def _values(wanted: Wanted, schemas: Sequence[int] | None) -> dict[str, Any]:
+def _values(wanted: Wanted, schemas: Schemas | None) -> dict[str, Any]:
     key = wanted.subject.key
     return {
         "group": wanted.group,
@@ -183,7 +200,8 @@ def _values(wanted: Wanted, schemas: Sequence[int] | None) -> dict[str, Any]:
         "aggregatetype": wanted.aggregatetype,
         "text": key,
         "key": None if key is None else key.encode(),
-        "schemas": None if schemas is None else [prefix(number)[1:] for number in schemas],
+        "schemas": None if schemas is None else [prefix(number) for number in schemas.having],
+        "known": None if schemas is None else [prefix(number) for number in schemas.known],
     }
 
 
@@ -196,7 +214,9 @@ def _members(order: Order, found: Sequence[Found]) -> dict[str, Any]:
     }
 
 
-def _portion(table: Table, rows: Sequence[Mapping[str, Any]], *, next_: Any) -> Portion:
+def _portion(
+    table: Table, rows: Sequence[Mapping[str, Any]], unknown: Sequence[Mapping[str, Any]], *, next_: Any
+) -> Portion:
     return Portion(
         found=tuple(
             (
@@ -205,6 +225,9 @@ def _portion(table: Table, rows: Sequence[Mapping[str, Any]], *, next_: Any) -> 
             )
             for row in rows
         ),
+        unknown={
+            None if row["schema"] is None else int.from_bytes(row["schema"]): row["n"] for row in unknown
+        },
         next=next_,
     )
 

@@ -28,6 +28,9 @@ def report_json(report: Report) -> dict[str, Any]:
         "left": [{"id": one.id, "aggregatetype": one.aggregatetype, "why": one.fate} for one in report.left],
         "parked_keys": report.keys,
         "unreadable": report.unreadable,
+        "not_looked_into": [
+            {"table": one.table, "schema_id": one.schema_id, "messages": one.count} for one in report.unknown
+        ],
         "topics": [
             {
                 "topic": stay.topic,
@@ -47,35 +50,52 @@ def report_lines(report: Report, *, dry: bool) -> Iterator[str]:
         yield "nothing of the subject is in these tables"
     for name, count in report.counts.items():
         yield f"{count:>8}  {name}"
-    yield from _left(report)
+    yield from _left(report, dry=dry)
+    yield from _unread(report)
     yield "topics that may still hold records:" if report.stays else "no topic is known that holds records"
     for stay in report.stays:
         yield f"  {_where(stay)}"
     for kind in dict.fromkeys(stay.kind for stay in report.stays):
         yield f"{kind}: {_MEANS[kind]}"
     if dry:
-        yield "nothing was changed; rows that are not published, or that a hold keeps, would stay. Erasers of applications are not asked"
+        yield "nothing was changed; erasers of applications were not asked"
     elif report.run is not None:
         yield f"on the record as run {report.run}: packhorse audit list --act purge"
 
 
-def _left(report: Report) -> Iterator[str]:
-    for left in report.left[:NAMED]:
-        yield f"left: outbox row {left.id} ({left.aggregatetype}) is {_why(left.fate)}"
+def _left(report: Report, *, dry: bool) -> Iterator[str]:
+    left = "would be left" if dry else "left"
+    for one in report.left[:NAMED]:
+        yield f"{left}: outbox row {one.id} ({one.aggregatetype}) is {_MEANT[one.fate]}"
     if (more := len(report.left) - NAMED) > 0:
-        yield f"left: {more} more"
+        yield f"{left}: {more} more"
     if report.keys:
         yield (
             f"left: {report.keys} parked keys; each goes once a processor of its group has looked, a paused one when it is resumed"
+        )
+
+
+def _unread(report: Report) -> Iterator[str]:
+    """Yield what nobody looked into, and may be the subject's."""
+    for table in dict.fromkeys(one.table for one in report.unknown):
+        here = [one for one in report.unknown if one.table is table]
+        strange = [str(one.schema_id) for one in here if one.schema_id is not None]
+        what = [f"schema ids {', '.join(strange)} are not registered in this database"] if strange else []
+        if any(one.schema_id is None for one in here):
+            what.append("some payloads name no schema")
+        yield (
+            f"{sum(one.count for one in here)} messages in {table.value} could not be looked into: {'; '.join(what)}; register the "
+            "schemas (`packhorse schemas register`) and purge again, or purge by --subject"
         )
     if report.unreadable:
         yield f"{report.unreadable} payloads could not be decoded, and so were not looked into"
 
 
-def _why(fate: str) -> str:
-    if fate == "held":
-        return "kept by a hold of the relay; release or discard it, then purge again"
-    return "not published yet; purge again when it is, or with --unpublished-too, which loses its message"
+_MEANT = {
+    "held": "kept by a hold of the relay; release or discard it, then purge again",
+    "streamed": "not published yet, and a stream may have it in hand; purge again when it is published",
+    "unpublished": "not published yet; purge again when it is, or with --unpublished-too, which loses its message",
+}
 
 
 def _where(stay: Stay) -> str:

@@ -10,8 +10,10 @@ from packhorse.console.purging.fields import has_value, tagged_by
 from packhorse.console.purging.model import (
     Erased,
     Found,
+    Left,
     Place,
     Report,
+    Schemas,
     Sources,
     Table,
     Tally,
@@ -48,9 +50,15 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portion:
-    """Some messages, each with its payload where it has to be decoded, and behind what the next portion begins; None: none follows."""
+    """
+    Some messages, each with its payload where it has to be decoded, and behind what the next portion begins; None: none follows.
+
+    Attributes:
+        unknown: How many others there are by the id of their schema, which this database does not know.
+    """
 
     found: tuple[tuple[Found, bytes | None], ...] = field(repr=False)
+    unknown: Mapping[int | None, int] = field(default_factory=dict)
     next: Any
 
 
@@ -61,9 +69,12 @@ class PurgeSource(Protocol):
         """Return all registered schemas by id."""
 
     def portion(
-        self, person: Person, table: Table, wanted: Wanted, *, schemas: Sequence[int] | None, after: Any
+        self, person: Person, table: Table, wanted: Wanted, *, schemas: Schemas | None, after: Any
     ) -> Portion:
         """Return the next messages of the subject in *table*, behind *after*."""
+
+    def staying(self, person: Person, ids: Sequence[UUID], *, unpublished: bool) -> list[Left]:
+        """Return which rows of the outbox a purge would leave now, and why."""
 
     def begin(self, person: Person, order: Order) -> str:
         """Put on the record that a purge begins, and return what stands for its subject there."""
@@ -78,7 +89,7 @@ class PurgeSource(Protocol):
         """Let an application erase what it has, on the record, all of it or nothing."""
 
     def end(
-        self, person: Person, order: Order, mark: str, *, counts: Mapping[str, int], left: int
+        self, person: Person, order: Order, mark: str, *, counts: Mapping[str, int], left: int, unread: int
     ) -> tuple[list[Place], int]:
         """Put on the record that it is through; return where its records lay, and how many parked keys there are."""
 
@@ -116,7 +127,7 @@ class Purging:
 
     def preview(self, wanted: Wanted) -> Report:
         """
-        Count what there is of the subject, table by table; changes nothing.
+        Count what there is of the subject, table by table, and name the rows of the outbox that would be left; changes nothing.
 
         Raises:
             UsageError: No schema marks the field personal.
@@ -127,12 +138,17 @@ class Purging:
         for table in wanted.tables:
             for found in look.through(table):
                 tally.counts[table.value] += len(found)
+                if table is Table.OUTBOX:
+                    ids = [one.id for one in found]
+                    tally.left += self._tables.staying(self._person, ids, unpublished=wanted.unpublished)
         sources = self._counted(wanted)
         return Report(
             run=None,
             counts=dict(tally.counts),
+            left=tuple(tally.left),
             stays=stays_of(wanted.subject, sources, ()),
             unreadable=tally.unreadable,
+            unknown=tally.unknowns(),
         )
 
     def purge(
@@ -164,7 +180,9 @@ class Purging:
             tally.add(self._tables.application(self._person, order, mark, name, eraser))
             heard(f"{name}: done")
         counts = dict(tally.counts)
-        places, keys = self._tables.end(self._person, order, mark, counts=counts, left=len(tally.left))
+        places, keys = self._tables.end(
+            self._person, order, mark, counts=counts, left=len(tally.left), unread=tally.unread
+        )
         return Report(
             run=order.run,
             counts=counts,
@@ -172,6 +190,7 @@ class Purging:
             keys=keys,
             stays=stays_of(wanted.subject, self._counted(wanted), places),
             unreadable=tally.unreadable,
+            unknown=tally.unknowns(),
         )
 
     def _look(self, wanted: Wanted, tally: Tally) -> "_Look":
@@ -184,7 +203,7 @@ class Purging:
             person=self._person,
             wanted=wanted,
             tally=tally,
-            schemas=tagged_by(schemas, path),
+            schemas=Schemas(having=tagged_by(schemas, path), known=tuple(sorted(schemas))),
             decoder=Decoder(_Registered(schemas)),
         )
 
@@ -212,7 +231,7 @@ class _Look:
     person: Person
     wanted: Wanted
     tally: Tally
-    schemas: tuple[int, ...] | None = None
+    schemas: Schemas | None = None
     decoder: Decoder | None = None
 
     def through(self, table: Table) -> Any:
@@ -220,6 +239,7 @@ class _Look:
         after: Any = None
         while True:
             portion = self.tables.portion(self.person, table, self.wanted, schemas=self.schemas, after=after)
+            self.tally.unknown.update({(table, at): count for at, count in portion.unknown.items()})
             if found := [one for one, payload in portion.found if self._is_theirs(payload)]:
                 yield found
             if portion.next is None:

@@ -4,7 +4,7 @@
 _WHERE = """
 WHERE (%(group)s::text IS NULL OR t.group_id = %(group)s) AND (%(topic)s::text IS NULL OR t.topic = %(topic)s)
   AND (%(key)s::bytea IS NULL OR t.key = %(key)s)
-  AND (%(schemas)s::bytea[] IS NULL OR substring(t.payload FROM 2 FOR 4) = ANY(%(schemas)s::bytea[]))
+  AND (%(schemas)s::bytea[] IS NULL OR substring(t.payload FROM 1 FOR 5) = ANY(%(schemas)s::bytea[]))
   AND (%(after_id)s::uuid IS NULL OR (t.message_id, t.group_id, t.topic) > (%(after_id)s, %(after_group)s, %(after_topic)s))
 ORDER BY t.message_id, t.group_id, t.topic LIMIT %(limit)s
 """
@@ -17,13 +17,37 @@ RETRY = f"{_COLUMNS}, t.tier, t.sent_partition AS at, t.sent_offset AS spot FROM
 QUARANTINED = f"{_COLUMNS}, NULL AS tier, t.copy_partition AS at, t.copy_offset AS spot FROM {{schema}}.quarantined_message AS t {_WHERE}"
 """Messages of a key, or with a schema that has the field; in the order of their ids, behind the last one of the portion before."""
 
+_UNKNOWN = """
+SELECT CASE WHEN substring(t.payload FROM 1 FOR 1) = '\\x00' AND octet_length(t.payload) >= 5
+            THEN substring(t.payload FROM 2 FOR 4) END AS schema, count(*) AS n
+FROM {{schema}}.{table} AS t
+WHERE (%(group)s::text IS NULL OR t.group_id = %(group)s) AND (%(topic)s::text IS NULL OR t.topic = %(topic)s)
+  AND substring(t.payload FROM 1 FOR 5) <> ALL(%(known)s::bytea[])
+GROUP BY 1
+"""
+UNKNOWN_PARKED = _UNKNOWN.format(table="parked_message")
+UNKNOWN_RETRY = _UNKNOWN.format(table="retry_message")
+UNKNOWN_QUARANTINED = _UNKNOWN.format(table="quarantined_message")
+"""How many messages have a schema that this database does not know, by its id; null: their payload names none."""
+
+UNKNOWN_OUTBOX = """
+SELECT CASE WHEN substring(o.payload FROM 1 FOR 1) = '\\x00' AND octet_length(o.payload) >= 5
+            THEN substring(o.payload FROM 2 FOR 4) END AS schema, count(*) AS n
+FROM {schema}.outbox AS o
+WHERE o.seq > %(after)s::bigint AND o.seq <= %(until)s::bigint
+  AND (%(aggregatetype)s::text IS NULL OR o.aggregatetype = %(aggregatetype)s)
+  AND substring(o.payload FROM 1 FOR 5) <> ALL(%(known)s::bytea[])
+GROUP BY 1
+"""
+"""The same of the outbox, in one window of its order."""
+
 OUTBOX = """
 SELECT o.id, '' AS "group", o.aggregatetype AS topic, CASE WHEN %(schemas)s::bytea[] IS NOT NULL THEN o.payload END AS payload
 FROM {schema}.outbox AS o
 WHERE o.seq > %(after)s::bigint AND o.seq <= %(until)s::bigint
   AND (%(aggregatetype)s::text IS NULL OR o.aggregatetype = %(aggregatetype)s)
   AND (%(text)s::text IS NULL OR o.aggregateid = %(text)s)
-  AND (%(schemas)s::bytea[] IS NULL OR substring(o.payload FROM 2 FOR 4) = ANY(%(schemas)s::bytea[]))
+  AND (%(schemas)s::bytea[] IS NULL OR substring(o.payload FROM 1 FOR 5) = ANY(%(schemas)s::bytea[]))
 ORDER BY o.seq
 """
 """The same of the outbox, in one window of its order."""
@@ -113,6 +137,12 @@ PURGE_OUTBOX = """
 SELECT p.id, p.aggregatetype, p.seq, p.fate, p.gone FROM {schema}.purge_outbox(%(ids)s::uuid[], %(unpublished)s) AS p
 """
 """Delete rows of the outbox, as far as they may go."""
+
+FATES = """
+SELECT f.id, f.aggregatetype, f.fate FROM {schema}.outbox_fates(%(ids)s::uuid[]) AS f
+WHERE f.fate <> 'published' AND NOT (f.fate = 'unpublished' AND %(unpublished)s) ORDER BY f.seq
+"""
+"""Which rows of the outbox would stay, and why."""
 
 DISCARD = """
 INSERT INTO {schema}.relay_discard (message_id, hold_id, aggregatetype, seq, actor, why)
