@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from packhorse.core.errors import UsageError
+
 ShowKey = Annotated[bool, typer.Option("--show-key", help="Show the key, which may say who somebody is.")]
 Csv = Annotated[
     bool, typer.Option("--csv", help="Print CSV; a spreadsheet takes no cell of it for a formula.")
@@ -11,6 +13,30 @@ Csv = Annotated[
 After = Annotated[
     str | None, typer.Option("--after", metavar="POSITION", help="Behind this: a page says what the next is.")
 ]
+KeyHex = Annotated[
+    str | None,
+    typer.Option("--key-hex", metavar="HEX", help="A key that is no text in UTF-8: its bytes, in hexadecimal."),
+]
 ClaimedActor = Annotated[
     str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
 ]
+
+
+def key_of(text: str | None, hexed: str | None = None, *, flag: str = "--key") -> bytes | None:
+    r"""
+    Return the bytes of the key that is given as *text* by *flag*, or as *hexed* by the one beside it; None: neither is.
+
+    >>> key_of("N1"), key_of(None, "FF 00"), key_of(None)
+    (b'N1', b'\xff\x00', None)
+
+    Raises:
+        UsageError: Both are given, or one is not what it has to be; no text of a key is in it.
+    """
+    if text is not None and hexed is not None:
+        raise UsageError(f"{flag} and {flag}-hex name the same thing: give one of them")
+    if hexed is None:
+        return None if text is None else text.encode()
+    try:
+        return bytes.fromhex(hexed)
+    except ValueError:
+        raise UsageError(f"{flag}-hex is no hexadecimal: two digits a byte, such as ff00") from None

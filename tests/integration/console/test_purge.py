@@ -402,3 +402,50 @@ def test_a_subject_is_given_in_one_way_and_a_field_is_one_that_is_marked(databas
     with pytest.raises(UsageError, match=r"U\+0000"):
         Subject(key="a\0")
     assert ANN not in repr(KEY)
+
+
+@pytest.mark.case("P8")
+def test_a_key_that_is_no_text_is_purged_by_its_bytes(
+    connection: psycopg.Connection[Any], database: str, bob: Life
+) -> None:
+    """Fails when such a key can't be named, or naming it makes another condition vanish: then all of the outbox would go."""
+    del bob
+    odd = b"\xff\x00" + ANN.encode()
+    rested(connection, group=GROUP, topic=TOPIC, key=odd)
+    before = connection.execute("SELECT count(*) FROM packhorse.outbox").fetchone()
+    counted = purge(database, "--subject-hex", odd.hex(), "--dry-run", "--json").json()["counts"]
+    assert counted == {"quarantined_message": 1}
+    ran = purge(database, "--subject-hex", "-", "--why", WHY, "--yes", "--json", given=f"{odd.hex()}\n")
+    assert (ran.code, ran.json()["counts"]["quarantined emptied"]) == (0, 1)
+    assert connection.execute("SELECT count(*) FROM packhorse.outbox").fetchone() == before
+    as_text = purge(database, "--subject-hex", ANN.encode().hex(), "--why", WHY, "--yes", "--json").json()
+    assert as_text["counts"]["outbox rows deleted"] == 1
+    marks = connection.execute(
+        "SELECT DISTINCT detail ->> 'subject' = packhorse.purge_mark(%s) FROM packhorse.audit"
+        " WHERE detail ->> 'run' = %s",
+        (f"key={ANN}", as_text["run"]),
+    ).fetchall()
+    assert marks == [(True,)], "one subject has one mark, however it is named"
+    for arguments, said in [
+        (("--subject-hex", "xyz"), "--subject-hex is no hexadecimal"),
+        (("--subject-hex", ""), "the subject is empty"),
+        (("--subject", "a", "--subject-hex", "61"), "give one of"),
+    ]:
+        ran = purge(database, *arguments, "--why", WHY, "--yes")
+        assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+def test_commands_name_a_key_by_its_bytes(
+    connection: psycopg.Connection[Any], database: str
+) -> None:
+    odd, env = b"\xff\x00odd", {"PACKHORSE_DATABASE_URL": database}
+    message_id = rested(connection, group=GROUP, topic=TOPIC, key=odd)
+    found = packhorse("quarantine", "list", "--key-hex", odd.hex(), "--json", **env).json()
+    assert [one["id"] for one in found["messages"]] == [str(message_id)]
+    place = ("--group", GROUP, "--topic", TOPIC)
+    assert packhorse("explain", *place, "--key-hex", odd.hex(), "--no-search", **env).code in {0, 6}
+    for order in (("quarantine", "list"), ("explain", *place), ("processor", "pause", *place, "--why", WHY)):
+        refused = packhorse(*order, "--key-hex", "xyz", **env)
+        assert (refused.code, "--key-hex is no hexadecimal" in refused.err) == (2, True), refused.err
+        both = packhorse(*order, "--key", "a", "--key-hex", "61", **env)
+        assert (both.code, "give one of them" in both.err) == (2, True), both.err

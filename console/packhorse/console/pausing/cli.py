@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.console.options import KeyHex
 from packhorse.schemas.flags import Broker, Json, Schema, Url
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def pause(
     topic: Topic = None,
     partition: Partition = None,
     key: Key = None,
+    key_hex: KeyHex = None,
     anyway: Annotated[
         bool,
         typer.Option(
@@ -62,7 +64,7 @@ def pause(
     from packhorse.console.output import tell, tell_json
     from packhorse.console.pausing.render import named
 
-    scope = _scope(topic, partition, key, None)
+    scope = _scope(topic, partition, (key, key_hex), None)
     with service_of(
         _settings(database_url, database_schema, kafka_bootstrap_servers), claimed=actor
     ) as service:
@@ -80,6 +82,7 @@ def resume(
     topic: Topic = None,
     partition: Partition = None,
     key: Key = None,
+    key_hex: KeyHex = None,
     key_hash: KeyHash = None,
     actor: As = None,
     as_json: Json = False,
@@ -95,7 +98,7 @@ def resume(
     from packhorse.console.output import tell, tell_json
     from packhorse.console.pausing.render import resumed_json, resumed_lines
 
-    scope = _scope(topic, partition, key, key_hash)
+    scope = _scope(topic, partition, (key, key_hex), key_hash)
     with service_of(_settings(database_url, database_schema, None), claimed=actor) as service:
         found = service.pausing.resume(group, scope, why=why)
     if as_json:
@@ -131,12 +134,13 @@ def paused(
         tell(line)
 
 
-def _scope(topic: str | None, partition: int | None, key: str | None, key_hash: str | None) -> "Scope":
+def _scope(
+    topic: str | None, partition: int | None, key: tuple[str | None, str | None], key_hash: str | None
+) -> "Scope":
+    from packhorse.console.options import key_of
     from packhorse.processor.pausing.pauses import Scope
 
-    return Scope(
-        topic=topic, partition=partition, key=None if key is None else key.encode(), key_hash=key_hash
-    )
+    return Scope(topic=topic, partition=partition, key=key_of(*key), key_hash=key_hash)
 
 
 def _settings(url: str | None, schema: str | None, broker: str | None) -> "ConsoleSettings":

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from packhorse.console.purging.model import Report, Wanted
     from packhorse.console.purging.service import Erasers
     from packhorse.console.settings import ConsoleSettings
+    from packhorse.processor.erasing import Subject
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -25,6 +26,12 @@ def purge(
         str | None,
         typer.Option(
             "--subject", metavar="KEY", help="Whose messages: their key; - reads it from standard input."
+        ),
+    ] = None,
+    subject_hex: Annotated[
+        str | None,
+        typer.Option(
+            "--subject-hex", metavar="HEX", help="Or a key that is no text in UTF-8: its bytes, in hexadecimal; - too."
         ),
     ] = None,
     tagged: Annotated[
@@ -85,7 +92,7 @@ def purge(
 
     reason = _checked(why, as_json=as_json, yes=yes, dry_run=dry_run)
     settings = _settings(database_url, database_schema, kafka_bootstrap_servers, namespace)
-    wanted = _wanted(subject, tagged, topic, group, settings.namespace, unpublished=unpublished)
+    wanted = _wanted(_subject(subject, subject_hex, tagged), topic, group, settings.namespace, unpublished=unpublished)
     erasers = _erasers(applications or [])
     with service_of(settings, claimed=actor) as service:
         if dry_run or not yes:
@@ -129,8 +136,7 @@ def _heard(line: str) -> None:
 
 
 def _wanted(
-    subject: str | None,
-    tagged: str | None,
+    subject: "Subject",
     topic: str | None,
     group: str | None,
     namespace: str | None,
@@ -139,10 +145,7 @@ def _wanted(
 ) -> "Wanted":
     from packhorse.console.purging.model import Wanted
     from packhorse.core.errors import SettingsError, UsageError
-    from packhorse.processor.erasing import Subject
 
-    if (subject is None) == (tagged is None):
-        raise UsageError("give one of --subject and --field")
     if topic is not None and group is None and namespace is None:
         raise SettingsError(
             "--topic needs PACKHORSE_NAMESPACE, to know what the outbox calls the topic; or add --group"
@@ -150,19 +153,29 @@ def _wanted(
     if topic is not None and namespace is not None and not topic.startswith(f"{namespace}."):
         raise UsageError(f"topic {topic} is not of the namespace {namespace}")
     aggregatetype = None if topic is None or namespace is None else topic.removeprefix(f"{namespace}.")
-    if subject is not None:
-        whose = Subject(key=_given(subject))
-    else:
-        path, equals, value = _given(tagged or "").partition("=")
-        if not equals or not path:
-            raise UsageError("--field is NAME=VALUE, such as passenger.email=somebody@example.org")
-        whose = Subject(path=path, value=value)
     return Wanted(
-        subject=whose, topic=topic, aggregatetype=aggregatetype, group=group, unpublished=unpublished
+        subject=subject, topic=topic, aggregatetype=aggregatetype, group=group, unpublished=unpublished
     )
 
 
-def _given(text: str) -> str:
+def _subject(subject: str | None, subject_hex: str | None, tagged: str | None) -> "Subject":
+    from packhorse.console.options import key_of
+    from packhorse.core.errors import UsageError
+    from packhorse.processor.erasing import Subject
+
+    if sum(given is not None for given in (subject, subject_hex, tagged)) != 1:
+        raise UsageError("give one of --subject and --field")
+    if tagged is None:
+        key = key_of(_given(subject), _given(subject_hex), flag="--subject")
+        assert key is not None
+        return Subject.of_key(key)
+    path, equals, value = (_given(tagged) or "").partition("=")
+    if not equals or not path:
+        raise UsageError("--field is NAME=VALUE, such as passenger.email=somebody@example.org")
+    return Subject(path=path, value=value)
+
+
+def _given(text: str | None) -> str | None:
     if text != "-":
         return text
     import sys

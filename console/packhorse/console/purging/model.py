@@ -48,8 +48,9 @@ class Wanted:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables that are gone through, in their order."""
-        return tuple(table for table in Table if self.group is None or table is not Table.OUTBOX)
+        """Return the tables that are gone through, in their order; the keys of the outbox are text."""
+        without = self.group is not None or self.subject.raw is not None
+        return tuple(table for table in Table if not (without and table is Table.OUTBOX))
 
     @property
     def by(self) -> str:
@@ -59,6 +60,8 @@ class Wanted:
     @property
     def marked(self) -> str:
         """Return the text that stands for the subject, to be hashed."""
+        if self.subject.raw is not None:
+            return f"{self.by} in hexadecimal={self.subject.raw.hex()}"
         return f"{self.by}={self.subject.value if self.subject.key is None else self.subject.key}"
 
 
@@ -216,8 +219,8 @@ def stays_of(subject: Subject, sources: Sources, places: Iterable[Place]) -> tup
     ]
     for topic in sources.groups:
         at = None
-        if subject.key is not None and topic in sources.counts:
-            at = partition_of(subject.key.encode(), sources.counts[topic])
+        if (key := subject.key_bytes) is not None and topic in sources.counts:
+            at = partition_of(key, sources.counts[topic])
         if not any(one.topic == topic and at in {None, one.partition} for one in found):
             found.append(Stay(topic=topic, kind=Kind.SOURCE, partition=at))
     return tuple(sorted(found, key=lambda one: (one.kind != Kind.SOURCE, one.topic, one.partition or 0)))

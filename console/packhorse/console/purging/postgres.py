@@ -146,7 +146,7 @@ class PurgeTables:
         with self._database.acting(person, Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as act:
             _record(act, order, mark, "ended", counts=counts, left=left, unread=unread)
             keys = 0
-            if order.wanted.subject.key is not None:
+            if order.wanted.subject.path is None:
                 keys = int(act.all(sql.KEYS, _values(order.wanted, None))[0]["n"])
             places = [
                 Place(**{**row, "kind": Kind(row["kind"])}) for row in act.all(sql.PLACES, {"mark": mark})
@@ -193,13 +193,12 @@ def _record(act: Acting, order: Order, mark: str, step: str, **detail: Any) -> N
 
 
 def _values(wanted: Wanted, schemas: Schemas | None) -> dict[str, Any]:
-    key = wanted.subject.key
     return {
         "group": wanted.group,
         "topic": wanted.topic,
         "aggregatetype": wanted.aggregatetype,
-        "text": key,
-        "key": None if key is None else key.encode(),
+        "text": wanted.subject.key,
+        "key": wanted.subject.key_bytes,
         "schemas": None if schemas is None else [prefix(number) for number in schemas.having],
         "known": None if schemas is None else [prefix(number) for number in schemas.known],
     }

@@ -213,7 +213,7 @@ class Purging:
         if wanted.topic is not None:
             groups.setdefault(wanted.topic, frozenset())
         counts: dict[str, int] = {}
-        for topic in groups if self._broker is not None and wanted.subject.key is not None else ():
+        for topic in groups if self._broker is not None and wanted.subject.path is None else ():
             try:
                 count = self._broker.partitions(topic) if self._broker is not None else None
             except (InfrastructureError, UsageError):

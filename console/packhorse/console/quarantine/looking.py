@@ -29,6 +29,7 @@ def list_messages(
     key: Annotated[
         str | None, typer.Option("--key", metavar="TEXT", help="With this key, as text in UTF-8.")
     ] = None,
+    key_hex: options.KeyHex = None,
     failure: Annotated[
         str | None,
         typer.Option("--failure", metavar="PRINT", help="Of this group of failures; eight digits do."),
@@ -88,7 +89,7 @@ def list_messages(
     begin, end = span_from(since, until, now=SYSTEM_CLOCK.now())
     wanted = Filter(
         id=message_id,
-        key=None if key is None else key.encode(errors="surrogateescape"),
+        key=options.key_of(key, key_hex),
         failure=None if failure is None else checked_print(failure),
         group=group,
         topic=topic,

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import typer
 
+from packhorse.console import options
 from packhorse.schemas import flags
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def explain(
     group: Annotated[str | None, typer.Option("--group", help="Of a key: the consumer group.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", help="Of a key: its source topic.")] = None,
     key: Annotated[str | None, typer.Option("--key", help="The key, as text, instead of an id.")] = None,
+    key_hex: options.KeyHex = None,
     key_hash: Annotated[
         str | None, typer.Option("--key-hash", help="The key as the tables name it, instead of --key.")
     ] = None,
@@ -53,7 +55,7 @@ def explain(
     from packhorse.console.settings import ConsoleSettings
     from packhorse.console.truth.render import explanation_json, explanation_sheet
 
-    asked = _checked(message_id, group, topic, key, key_hash)
+    asked = _checked(message_id, group, topic, options.key_of(key, key_hex), key_hash)
     settings = ConsoleSettings.load(
         {
             "database_url": database_url,
@@ -84,7 +86,7 @@ def _explained(
 
 
 def _checked(
-    message_id: UUID | None, group: str | None, topic: str | None, key: str | None, key_hash: str | None
+    message_id: UUID | None, group: str | None, topic: str | None, key: bytes | None, key_hash: str | None
 ) -> tuple[str, str, str] | None:
     """Return group, topic and hash of the key that is asked about; None: an id is."""
     from packhorse.core.errors import UsageError
@@ -94,7 +96,7 @@ def _checked(
         if (group, topic, key, key_hash) != (None, None, None, None):
             raise UsageError("an id and a key are two questions: give an ID, or --group, --topic and --key")
         return None
-    hashed = key_hash if key is None else hash_of(key.encode())
+    hashed = key_hash if key is None else hash_of(key)
     if group is None or topic is None or hashed is None or (key is not None and key_hash is not None):
         raise UsageError("give an ID, or --group, --topic and one of --key and --key-hash")
     return group, topic, hashed
