@@ -15,7 +15,9 @@ After = Annotated[
 ]
 KeyHex = Annotated[
     str | None,
-    typer.Option("--key-hex", metavar="HEX", help="A key that is no text in UTF-8: its bytes, in hexadecimal."),
+    typer.Option(
+        "--key-hex", metavar="HEX", help="A key that is no text in UTF-8: its bytes, in hexadecimal."
+    ),
 ]
 ClaimedActor = Annotated[
     str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")

@@ -69,13 +69,13 @@ class OrderSettings(PartSettings):
     Say who orders.
 
     Attributes:
-        console_token: The token of the console: its holder orders, instead of the database's role.
+        token: For the commands: whose rights count and who is on record, instead of the database's role; set it from a file.
     """
 
-    section: ClassVar[str] = ""
-    shared: ClassVar[frozenset[str]] = PartSettings.shared | {"console_token"}
+    section: ClassVar[str] = "console"
+    partial: ClassVar[bool] = True
 
-    console_token: SecretStr | None = None
+    token: SecretStr | None = None
 
 
 class RetentionSettings(RelaySettings):

@@ -32,11 +32,13 @@ class PartSettings(BaseSettings):
     Be the base of one part's settings: frozen, unknown names refused.
 
     Fields named in `shared` stand at the top of packhorse.toml and are `PACKHORSE_<FIELD>`; the others stand in the table
-    of the part and are `PACKHORSE_<SECTION>_<FIELD>`.
+    of the part and are `PACKHORSE_<SECTION>_<FIELD>`. With `partial` it is another part's table, of which only these fields are
+    known here, and that part looks for names that nobody knows.
     """
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     section: ClassVar[str] = ""
+    partial: ClassVar[bool] = False
     shared: ClassVar[frozenset[str]] = frozenset(
         {
             "database_url",
@@ -150,7 +152,7 @@ def _table(cls: type[PartSettings], file: Mapping[str, Any]) -> Mapping[str, Any
     if not isinstance(table, Mapping):
         raise SettingsError(f"{cls.section} in the settings file is no table; write [{cls.section}]")
     own = set(cls.model_fields) - cls.shared
-    if unknown := sorted(set(table) - own):
+    if not cls.partial and (unknown := sorted(set(table) - own)):
         raise SettingsError(
             f"[{cls.section}] {unknown[0]} in the settings file is not known; known are {', '.join(sorted(own)) or 'none'}"
         )
@@ -163,7 +165,7 @@ def _check_environment(cls: type[PartSettings], env: Mapping[str, str]) -> None:
     own = {cls.variable(field) for field in set(cls.model_fields) - cls.shared} if cls.section else set()
     allowed = own | {f"{variable}_FILE" for variable in own}
     mine = f"{PREFIX}{cls.section.upper()}_"
-    for name in sorted(set(env) - allowed) if cls.section else ():
+    for name in sorted(set(env) - allowed) if cls.section and not cls.partial else ():
         if name.startswith(mine):
             near = difflib.get_close_matches(name, sorted(own), n=1)
             meant = f"did you mean {near[0]}? " if near else ""

@@ -189,7 +189,9 @@ def test_what_could_not_be_looked_into_is_counted_named_and_no_success(
     said = "4 messages in quarantined_message could not be looked into: schema ids 258 are not registered in this database; some payloads"
     assert (told.code, said in told.out) == (1, True), told.out
     assert steps(connection)[-1] == ("ended", None)
-    row = connection.execute("SELECT detail -> 'unread' FROM packhorse.audit ORDER BY id DESC LIMIT 1").fetchone()
+    row = connection.execute(
+        "SELECT detail -> 'unread' FROM packhorse.audit ORDER BY id DESC LIMIT 1"
+    ).fetchone()
     assert row == (5,)
     assert purge(database, *field, "--group", "others", "--why", WHY, "--yes").code == 0
     assert purge(database, "--subject", ANN, "--why", WHY, "--yes").code == 0, "a key needs no schema"
@@ -218,9 +220,10 @@ def test_a_dry_run_names_the_rows_that_would_be_left(
             assert {one["id"]: one["why"] for one in ran.json()["left"]} == {
                 str(at): why for at, why in fates.items()
             }
-    assert f"would be left: outbox row {held} (held) is kept by a hold" in purge(
-        database, "--subject", ANN, "--dry-run"
-    ).out
+    assert (
+        f"would be left: outbox row {held} (held) is kept by a hold"
+        in purge(database, "--subject", ANN, "--dry-run").out
+    )
 
 
 @pytest.mark.case("P1")
@@ -435,9 +438,7 @@ def test_a_key_that_is_no_text_is_purged_by_its_bytes(
         assert (ran.code, said in ran.err) == (2, True), ran.err
 
 
-def test_commands_name_a_key_by_its_bytes(
-    connection: psycopg.Connection[Any], database: str
-) -> None:
+def test_commands_name_a_key_by_its_bytes(connection: psycopg.Connection[Any], database: str) -> None:
     odd, env = b"\xff\x00odd", {"PACKHORSE_DATABASE_URL": database}
     message_id = rested(connection, group=GROUP, topic=TOPIC, key=odd)
     found = packhorse("quarantine", "list", "--key-hex", odd.hex(), "--json", **env).json()

@@ -19,12 +19,16 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from sqlalchemy import create_engine
 from tests.support.accounts import AmountMoved
+from tests.support.cli import packhorse
 from tests.support.databases import unique_name
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError
+from packhorse.processor.storing.sql import queries_for
+from packhorse.processor.storing.store import Store
 from packhorse.producer import Outbox, alembic, migrate
+from packhorse.producer.grants import grants
 from packhorse.producer.partitions import DAYS_AHEAD, Day
 from packhorse.producer.sql import TABLES
 from packhorse.testing import register_for_tests
@@ -161,6 +165,109 @@ def test_a_filled_inbox_becomes_the_default_partition_with_its_rights(
             assert first == (True,)
     finally:
         execute(empty_database, f"DROP OWNED BY {owner} CASCADE", f"DROP ROLE {owner}")
+
+
+OLD_PROCESSOR = """
+GRANT USAGE ON SCHEMA packhorse TO {role};
+GRANT SELECT ON packhorse.alembic_version, packhorse.schema_version TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON packhorse.inbox, packhorse.watermark, packhorse.failed_attempt, packhorse.quarantined_message,
+    packhorse.parked_key, packhorse.parked_message, packhorse.retry_message, packhorse.in_hand, packhorse.started, packhorse.pause,
+    packhorse.processor_member, packhorse.inbox_retention TO {role};
+GRANT INSERT ON packhorse.audit TO {role};
+"""
+"""What `migrate sql --grants processor=…` gave at migration 0007."""
+OLD_OPERATOR = """
+GRANT USAGE ON SCHEMA packhorse TO {role};
+GRANT SELECT ON ALL TABLES IN SCHEMA packhorse TO {role};
+GRANT UPDATE ON packhorse.inbox, packhorse.quarantined_message, packhorse.watermark, packhorse.parked_key TO {role};
+GRANT INSERT ON packhorse.watermark, packhorse.audit, packhorse.relay_discard TO {role};
+"""
+REST = """
+INSERT INTO packhorse.quarantined_message
+    (group_id, topic, message_id, topic_id, partition, "offset", payload, headers, type, tenant, reason, error, attempts,
+     first_failed_at, state)
+SELECT 'g', 't', gen_random_uuid(), gen_random_uuid(), 0, n, 'x', '[]', CASE n % 2 WHEN 0 THEN 'a.B' END,
+    CASE n % 3 WHEN 0 THEN 'x' END, 'failed', 'E at f.py:1: ' || n, 1, clock_timestamp(),
+    CASE n % 5 WHEN 0 THEN 'discarded' WHEN 1 THEN 'redriven' ELSE 'quarantined' END
+  FROM generate_series(1, {many}) AS n
+"""
+AT_0007 = """
+INSERT INTO packhorse.audit (actor, act, why) VALUES ('ann (role ops)', 'redrive', 'before');
+INSERT INTO packhorse.parked_key (group_id, topic, key_hash, key, partition) VALUES ('g', 't', md5('k'), 'k', 0);
+INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version) VALUES (gen_random_uuid(), 'a', 't', '1');
+"""
+COUNTED = """
+SELECT sum(c.n)::int FROM (SELECT t.state, t.n FROM packhorse.{tally} AS t
+    UNION ALL SELECT q.state, q.n FROM packhorse.quarantine_change AS q) AS c WHERE c.state = %s
+"""
+
+
+def migrated_to(url: str, revision: str) -> None:
+    execute(url, "CREATE SCHEMA packhorse")
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))
+    with engine.begin() as connection:
+        config = Config(attributes={"schema": "packhorse", "connection": connection})
+        config.set_main_option("script_location", str(Path(alembic.__file__).parent / "migrations"))
+        config.set_main_option("path_separator", "os")
+        command.upgrade(config, revision)
+    engine.dispose()
+
+
+@pytest.mark.case("X-10")
+@pytest.mark.parametrize("hardened", [False, True])
+def test_from_0007_with_data_the_processors_of_before_go_on_by_their_grants_and_are_counted(
+    empty_database: str, role: str, hardened: bool
+) -> None:
+    """
+    Fails when a trigger or index of 0008 needs a right that the processors of before have not: they could quarantine nothing more,
+    also where default privileges give PUBLIC nothing; or when what was there before is not counted, or takes on a role that it had not.
+    """
+    if hardened:
+        execute(empty_database, "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+    migrated_to(empty_database, "0007")
+    execute(empty_database, OLD_PROCESSOR.format(role=role), REST.format(many=100), AT_0007)
+    assert migrate.upgrade(empty_database, days_ahead=0).ready
+    with psycopg.connect(as_role(empty_database, role), autocommit=True) as old:
+        store = Store(queries=queries_for("packhorse"), group="g", schema="packhorse")
+        statement = next(store.check_ready())
+        rows = old.execute(statement.text, statement.parameters).fetchall()
+        assert [name for name, may, _ in rows if not may] == []
+        old.execute(REST.format(many=10).encode())
+        old.execute("UPDATE packhorse.quarantined_message SET state = 'redriven' WHERE \"offset\" = 2")
+        old.execute('DELETE FROM packhorse.quarantined_message WHERE "offset" = 3')
+        old.execute("UPDATE packhorse.parked_key SET paused = true")
+        old.execute("INSERT INTO packhorse.audit (actor, act) VALUES ('p', 'reset offsets')")
+        for right in ("SELECT FROM packhorse.operator", "SELECT packhorse.operator_standing(NULL, true)"):
+            with pytest.raises(pg.InsufficientPrivilege):
+                old.execute(right.encode())
+    with psycopg.connect(empty_database, autocommit=True) as owner:
+        for state in ("quarantined", "redriven", "discarded"):
+            there = owner.execute(
+                "SELECT count(*) FROM packhorse.quarantined_message WHERE state = %s", (state,)
+            ).fetchone()
+            for tally in ("quarantine_tally", "quarantine_tenant_tally"):
+                assert owner.execute(COUNTED.format(tally=tally).encode(), (state,)).fetchone() == there
+        acts = owner.execute("SELECT actor, role, why FROM packhorse.audit ORDER BY id").fetchall()
+        assert acts == [("ann (role ops)", None, "before"), ("p", role, None)]
+        owner.execute("SELECT packhorse.fold_quarantine(1000)")
+
+
+@pytest.mark.case("X-10")
+def test_an_operators_grants_of_before_name_what_is_missing_and_the_new_ones_do(
+    empty_database: str, role: str
+) -> None:
+    """Fails when a person whose role has the grants of 0007 is let act without a right, or is not told the next step."""
+    migrated_to(empty_database, "0007")
+    execute(empty_database, OLD_OPERATOR.format(role=role), REST.format(many=3))
+    assert migrate.upgrade(empty_database, days_ahead=0).ready
+    url = as_role(empty_database, role)
+    order = ("quarantine", "groups")
+    refused = packhorse(*order, PACKHORSE_DATABASE_URL=url)
+    assert (refused.code, "migrate sql --grants operator=ROLE" in refused.err) == (3, True), refused.err
+    execute(empty_database, *grants("packhorse", [("operator", role)]))
+    assert packhorse(*order, PACKHORSE_DATABASE_URL=url).code == 0
+    me = packhorse("operators", "me", "--json", PACKHORSE_DATABASE_URL=url).json()
+    assert (me["name"], me["role"]) == (role, "operator")
 
 
 @pytest.mark.case("X-10")

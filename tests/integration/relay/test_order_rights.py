@@ -1,6 +1,7 @@
 """Orders to the relay need the right to act, looked up in the transaction of the order."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -89,3 +90,20 @@ def test_the_holder_of_a_token_orders_under_their_own_name(
     assert done.code == 0, done.err
     acts = connection.execute("SELECT act, actor, why FROM packhorse.audit WHERE act = 'release'").fetchall()
     assert acts == [("release", "ann (token)", "test")]
+
+
+@pytest.mark.case("O-13")
+def test_a_token_of_the_settings_file_counts_for_the_relays_orders_as_for_all_others(
+    connection: psycopg.Connection[Any], database: str, tmp_path: Path
+) -> None:
+    """Fails when an order looks for the token elsewhere than the console does: it would be done as the owner of the tables."""
+    row = connection.execute(HOLD, (ROW,)).fetchone()
+    assert row is not None
+    made = packhorse("operators", "token", "eve", "--role", "viewer", PACKHORSE_DATABASE_URL=database)
+    file = tmp_path / "packhorse.toml"
+    file.write_text(f'[console]\nport = 8401\ntoken = "{made.out.strip()}"\n')
+    me = packhorse("operators", "me", "--json", PACKHORSE_DATABASE_URL=database, PACKHORSE_CONFIG=str(file))
+    assert me.json()["name"] == "eve"
+    for arguments in orders(row[0]).values():
+        refused = order(database, arguments, PACKHORSE_CONFIG=str(file), PACKHORSE_CONSOLE_PORT="8402")
+        assert (refused.code, "eve may not" in refused.err) == (8, True), refused.err

@@ -45,15 +45,19 @@ def test_what_can_not_be_called_as_an_eraser_is_refused() -> None:
 @pytest.mark.case("P8")
 def test_a_subject_is_one_of_two_and_shows_nobody() -> None:
     """Fails when the representation of a subject, which may reach a log or a traceback, names it."""
-    for given in (
+    wrong: list[dict[str, Any]] = [
         {},
         {"key": "a", "path": "b", "value": "c"},
         {"path": "b"},
         {"value": "c"},
         {"key": ""},
         {"key": "a\0"},
-    ):
+        {"key": "a", "raw": b"a"},
+        {"raw": b""},
+    ]
+    for given in wrong:
         with pytest.raises(UsageError):
             Subject(**given)
     assert repr(Subject(key="ann")) == "Subject(path=None)"
+    assert repr(Subject(raw=b"ann")) == "Subject(path=None)"
     assert repr(Subject(path="owner", value="ann")) == "Subject(path='owner')"

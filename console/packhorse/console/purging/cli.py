@@ -31,7 +31,9 @@ def purge(
     subject_hex: Annotated[
         str | None,
         typer.Option(
-            "--subject-hex", metavar="HEX", help="Or a key that is no text in UTF-8: its bytes, in hexadecimal; - too."
+            "--subject-hex",
+            metavar="HEX",
+            help="Or a key that is no text in UTF-8: its bytes, in hexadecimal; - too.",
         ),
     ] = None,
     tagged: Annotated[
@@ -92,7 +94,9 @@ def purge(
 
     reason = _checked(why, as_json=as_json, yes=yes, dry_run=dry_run)
     settings = _settings(database_url, database_schema, kafka_bootstrap_servers, namespace)
-    wanted = _wanted(_subject(subject, subject_hex, tagged), topic, group, settings.namespace, unpublished=unpublished)
+    wanted = _wanted(
+        _subject(subject, subject_hex, tagged), topic, group, settings.namespace, unpublished=unpublished
+    )
     erasers = _erasers(applications or [])
     with service_of(settings, claimed=actor) as service:
         if dry_run or not yes:

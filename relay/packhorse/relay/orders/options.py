@@ -44,11 +44,11 @@ def orders_of(url: str | None, schema: str | None, *, counting: bool = False) ->
 
 
 def person_of(claimed: str | None) -> "Person":
-    """Return who orders: the holder of PACKHORSE_CONSOLE_TOKEN if it is set, else the database's role."""
+    """Return who orders: the holder of the console's token if one is set, else the database's role."""
     from packhorse.core.person import this_process
     from packhorse.relay.settings import OrderSettings
 
-    token = OrderSettings.load({}).console_token
+    token = OrderSettings.load({}).token
     return this_process(claimed=claimed, token=None if token is None else token.get_secret_value())
 
 
