@@ -61,7 +61,10 @@ def test_what_a_handler_does_not_say_is_the_processors() -> None:
             {"permanent": (KeyError, OSError), "down": (OSError,)},
             r"OSError can't be in permanent= .* and in down=",
         ),
-        ({"retries": 3}, r"retries= is no option: after_quarantine, down, isolation, ordering, permanent"),
+        (
+            {"retries": 3},
+            r"retries= is no option: after_quarantine, contact, down, isolation, ordering, permanent",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", ["handler", "tombstone_handler", "batch_handler"])
