@@ -107,7 +107,10 @@ def _given(value: Mapping[str, Any], field: Field) -> Any:
     if field.name not in value:
         raise Mismatch(None, "a value: the field is missing")
     if field.personal and value[field.name] == MASK:
-        raise Mismatch(None, "the value itself, not its mask: `packhorse quarantine show --unmask` shows it")
+        raise Mismatch(
+            MASK,
+            "the value itself, not its mask: `packhorse quarantine show ID --unmask --why TEXT` shows it",
+        )
     return value[field.name]
 
 

@@ -105,6 +105,7 @@ def test_what_flows_is_measured_between_two_looks(
             lambda: (now := group()) and now["lag"] == 0 and now["alive"] == 1, what="all is done", timeout=40
         )
         assert group()["versions"] != ["unknown"]
+        assert road.run("top", "--json").json()["relays"] == 1, "a relay of one shard is no member, and lives"
         for message_id in sent:
             assert road.status(message_id)["groups"][0]["standing"] == "done"
     assert "broker not set" not in road.run("top", "--once").out

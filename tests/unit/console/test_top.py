@@ -106,6 +106,14 @@ def test_all_is_well_is_said_calmly() -> None:
     assert "!" not in text
 
 
+def test_what_rests_in_quarantine_is_not_called_well() -> None:
+    """Fails when the first line says that all is well while messages wait for a person."""
+    resting = Failing(group=G, type="a.B", reason="permanent", messages=3, last_at=NOON)
+    text = printed(screen(view(found=Rates(written=3.0, published=3.0, done={G: 3.0}), failing=(resting,))))
+    assert "all flows; 3 in quarantine wait for a person" in text
+    assert "all is well" not in text
+
+
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [

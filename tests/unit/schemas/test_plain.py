@@ -83,7 +83,7 @@ def test_what_is_shown_is_taken_back_byte_for_byte(more: dict[str, Any]) -> None
         ({"next": {"n": 1}}, "next.who: "),
         ({"new": 1}, "new: given int; allowed: no such field"),
         ({"who": 5}, "who: given int; allowed: text"),
-        ({"who": "***"}, "not its mask"),
+        ({"who": "***"}, "who: given str; allowed: the value itself, not its mask"),
     ],
 )
 def test_a_value_that_does_not_fit_is_named(more: dict[str, Any], said: str) -> None:

@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from packhorse.console.redriving.records import Check
@@ -78,9 +78,10 @@ def _cause(groups: Iterable[GroupFacts]) -> Iterator[Check]:
             said = f"a handler of group {group.group} is stopped by its brake or breaker: the cause may still be there"
             yield Check(code="cause", count=None, said=said)
         if group.failing:
+            since = group.started_at.astimezone(UTC)
             said = (
-                f"more have failed alike since the newest process of group {group.group} started at "
-                f"{group.started_at.isoformat(timespec='seconds')}: the cause is still there"
+                f"failed alike since the newest process of group {group.group} started, at {since:%Y-%m-%d %H:%M:%S}Z: "
+                "what runs now is not mended, unless the cause lay outside of it"
             )
             yield Check(code="cause", count=group.failing, said=said)
 

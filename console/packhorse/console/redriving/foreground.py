@@ -65,6 +65,8 @@ def resume_set(request: Request, settings: ConsoleSettings) -> int:
         row, _ = service.redrives.find(request.redrive_id)
         if row.state is RunState.RUNNING:
             service.people.me().check(Right.ACT, doing="redrive messages")
+        elif row.state in {RunState.PAUSED, RunState.HALTED} and not request.why.strip():
+            raise UsageError(f"redrive {row.id} is {row.state}: say with --why why it goes on")
         else:
             service.redrives.resume(request.redrive_id, why=request.why)
     return _worked(request, settings)

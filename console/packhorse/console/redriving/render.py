@@ -32,7 +32,9 @@ def frozen_sheet(frozen: Frozen) -> RenderableType:
         ),
     )
     ends = f'packhorse redrive run {row.id} --why "…"'
-    return Group(*parts, said(""), shown, said(""), said(f"holds until {at(row.expires_at)}: {ends}"))
+    rest = row.members - len(frozen.samples)
+    more = [said(f"and {rest} more: packhorse redrive members {row.id}")] if rest > 0 else []
+    return Group(*parts, said(""), shown, *more, said(""), said(f"holds until {at(row.expires_at)}: {ends}"))
 
 
 def redrive_sheet(row: RedriveRow, progress: Progress) -> RenderableType:
@@ -60,8 +62,8 @@ def redrive_sheet(row: RedriveRow, progress: Progress) -> RenderableType:
         ("left", progress.left, "were left out or wait for a person; the members say why"),
     )
     pairs += [(name, f"{count}: {what}") for name, count, what in more if count]
-    if progress.moved or progress.left or progress.bad:
-        pairs.append(("members", f"packhorse redrive members {row.id} --state moved|left|bad"))
+    odd = (("bad", progress.bad), ("moved", progress.moved), ("left", progress.left))
+    pairs += [("see", f"packhorse redrive members {row.id} --state {name}") for name, count in odd if count]
     return sheet(pairs)
 
 

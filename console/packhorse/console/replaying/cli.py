@@ -222,11 +222,13 @@ def resume(
       packhorse replay resume 17 --why "the handler is fixed"
     """
     from packhorse.console.compose import service_of
-    from packhorse.core.errors import UsageError
+    from packhorse.core.errors import OwnershipLost, UsageError
 
     settings = _settings(database_url, database_schema, kafka_bootstrap_servers)
     with service_of(settings, claimed=actor) as service:
         found = service.replays.show(replay)
+        if found.state in {"ended", "stopped"}:
+            raise OwnershipLost(f"replay {replay} is {found.state} and can't go on; nothing was done now")
         if found.state != "running":
             if why is None:
                 raise UsageError(f"replay {replay} is {found.state}: say with --why why it goes on")

@@ -50,7 +50,7 @@ def plan_sheet(plan: Plan) -> RenderableType:
         *_wanted_pairs(wanted),
         *((f"range [{one.partition}]", _range_line(one)) for one in plan.ranges),
         ("read", tally.read),
-        ("wanted", f"{tally.matched} of {len(tally.keys)} keys"),
+        ("wanted", f"{tally.matched} of {len(tally.keys)} keys" if tally.keys else tally.matched),
         *((f"  {name}", n) for name, n in tally.types.most_common(20)),
         *((_STANDINGS[one], n) for one, n in tally.standings.most_common()),
     ]

@@ -51,11 +51,13 @@ def _seconds(value: Any) -> Any:
 
 
 def _head(view: View, every: float | None) -> Text:
-    well = (
-        Text("all is well", style="green")
-        if not view.wrong
-        else Text(f"{len(view.wrong)} to look at", style=WRONG)
-    )
+    rest = sum(group.quarantined for group in view.groups)
+    if view.wrong:
+        well = Text(f"{len(view.wrong)} to look at", style=WRONG)
+    elif rest:
+        well = Text(f"all flows; {rest:,} in quarantine wait for a person", style="yellow")
+    else:
+        well = Text("all is well", style="green")
     keys = "" if every is None else f"   every {every:g} s, q leaves"
     return Text.assemble(
         Text("packhorse top  ", style="bold"), well, Text(f"   {at(view.at)}{keys}", style=SIDE)

@@ -5,9 +5,10 @@ of Packhorse's tables.
 
 NOW = """
 SELECT clock_timestamp() AS at, (SELECT o.seq FROM {schema}.outbox AS o ORDER BY o.seq DESC LIMIT 1) AS drawn,
-       (SELECT count(*) FROM {schema}.relay_member AS m WHERE m.seen_at > clock_timestamp() - interval '30 seconds')::int AS relays
+       greatest((SELECT count(*) FROM {schema}.relay_member AS m WHERE m.seen_at > clock_timestamp() - interval '30 seconds'),
+                (SELECT count(DISTINCT r.token) FROM {schema}.relay AS r WHERE r.lease_until > clock_timestamp()))::int AS relays
 """
-"""The clock, the relays that live, and how far the outbox's sequence is drawn: one step in the index of each of its partitions."""
+"""The clock, the relays that live (one that carries a single shard is no member: it is known by its lease), and how far the outbox's sequence is drawn: one step in the index of each of its partitions."""
 
 PUBLISHED = "SELECT r.shard::int, r.published FROM {schema}.relay AS r"
 """Rows that the broker has confirmed, by shard."""

@@ -11,6 +11,8 @@ from packhorse.console.truth.moments import Viewer
 from packhorse.console.truth.status import Status
 
 OVER = "nothing is left to do"
+NOT_EDITABLE = {"undecodable", "unknown-schema", "no-tombstone-handler"}
+"""Reasons of messages that `packhorse quarantine edit` refuses: they have no payload that can be read."""
 MEANS = {
     "failed": "the handler raised an error that may pass",
     "contention": "it kept losing to other transactions",
@@ -250,11 +252,14 @@ def _decide(draft: Draft, status: Status, group: GroupStatus, reason: str | None
         Action(what="look at it, with its attempts", command=commands.show(*names)),
         Action(what=f"send its original bytes again, {cause}", command=commands.redrive(*names)),
         Action(what="or give it up", command=commands.discard(*names)),
-        Action(
-            what="or send an edited copy in its place, which needs a right of its own",
-            command=commands.edit(*names),
-        ),
     ]
+    if reason not in NOT_EDITABLE:
+        draft.can.append(
+            Action(
+                what="or send an edited copy in its place, which needs a right of its own",
+                command=commands.edit(*names),
+            )
+        )
 
 
 def _parked(draft: Draft, status: Status, group: GroupStatus, inbox: InboxRow, viewer: Viewer) -> None:

@@ -125,6 +125,8 @@ def _fate(fate: Fate) -> Pairs:
             if fate.restorable_until is None
             else f"restorable until {at(fate.restorable_until)}"
         )
+        if fate.edited_as is not None:
+            until = "its edited copy stands in its place"
         gone = "its bytes are erased" if fate.purged_at is not None else until
         pairs.append(("discarded", f"{at(fate.discarded_at)}; {gone}"))
     if fate.purged_at is not None:
