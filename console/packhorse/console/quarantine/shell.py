@@ -122,7 +122,9 @@ def discard_one(
         typer.confirm("discard it?", abort=True)
     done = service.quarantine.discard(preview.order, why=why)
     if told:
-        tell(f"discarded at {at(done)}; what waits behind it goes on when a processor of the group runs")
+        tell(
+            f"discarded at {at(done)}; what waits behind it, if anything does, goes on when a processor of the group runs"
+        )
     return {"discarded_at": done, "actor": actor} | preview_json(preview)
 
 

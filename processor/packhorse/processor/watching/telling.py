@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 from packhorse.processor.pausing.pauses import PausedKey, Pauses
@@ -77,7 +78,7 @@ def read_inside(connection: postgres.GuardedConnection, store: Store) -> Inside:
 def inside_lines(inside: Inside, *, joined: int) -> Iterator[str]:
     """Yield it for people, worst first; *joined* is how many members the coordinator counts."""
     for row in inside.pauses.rows:
-        yield f"  PAUSED  {row.told}  since {row.at:%Y-%m-%d %H:%M:%S %Z}"
+        yield f"  PAUSED  {row.told}  since {row.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
     for key in inside.paused_keys:
         yield f"  PAUSED  {key.told}"
     for tier in inside.tiers:
@@ -119,8 +120,8 @@ def _member_lines(member: MemberRow) -> Iterator[str]:
     flight = sum(one["in_flight"] for one in mine)
     size = sum(one["bytes"] for one in mine)
     yield (
-        f"  {name}: {len(mine) + status.get('partitions_not_shown', 0)} partitions, {work} messages read and not dealt with "
-        f"({size} bytes), {flight} chunks in flight"
+        f"  {name}, started {member.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z: {len(mine) + status.get('partitions_not_shown', 0)} partitions, "
+        f"{work} messages read and not dealt with ({size} bytes), {flight} chunks in flight"
     )
     for text in status.get("wrong", []):
         yield f"    WRONG  {text}"
