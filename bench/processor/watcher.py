@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import psycopg
 from bench.processor.ground import Place
-from psycopg.conninfo import make_conninfo
 
 from packhorse.relay.postgres.connection import Reach
 from packhorse.relay.postgres.replication import Replication
@@ -33,9 +32,7 @@ def watched_results(place: Place) -> Iterator[dict[int, float]]:
     seen: dict[int, float] = {}
     ended = threading.Event()
     # Nothing is confirmed on this stream: the server must not take its reader for gone.
-    stream = Replication(
-        make_conninfo(place.database, options="-c wal_sender_timeout=0"), Reach(), silence=60
-    )
+    stream = Replication(place.database, Reach(), silence=3_600)
     stream.start(slot=slot, publication="bench", at=0)
     thread = threading.Thread(target=_read, args=(stream, seen, ended), daemon=True)
     thread.start()
