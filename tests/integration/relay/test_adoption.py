@@ -12,6 +12,7 @@ from tests.support.relay import insert
 from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.errors import NotReady, OwnershipLost
 from packhorse.core.partitions import partition_of
+from packhorse.core.person import Person
 from packhorse.relay.deciding.commands import Save
 from packhorse.relay.identity import postgres
 from packhorse.relay.identity.adoption import Adoption
@@ -75,7 +76,7 @@ class Loaded:
         return int(row[0])
 
     def adopted(self, *, dry_run: bool = False) -> Adoption:
-        found = adopt(self.url, "packhorse", actor="test", why="moved", dry_run=dry_run)
+        found = adopt(self.url, "packhorse", person=Person(user="test"), why="moved", dry_run=dry_run)
         assert found is not None
         return found
 
@@ -139,11 +140,15 @@ def test_a_position_that_the_server_has_not_reached_is_refused_and_adopted(
     assert (done.unpublished, done.lost, done.published_rewritten, done.renumbered) == (4, 1, 2, 0)
     assert (preview.unpublished, preview.lost, preview.published_rewritten) == (4, 1, 2)
     assert loaded.waiting() == ["running then", "after the horizon", "drawn after the save", "written here"]
-    assert adopt(loaded.url, "packhorse", actor="test") is None, "a second time there is nothing to do"
+    assert adopt(loaded.url, "packhorse", person=Person(user="test")) is None, (
+        "a second time there is nothing to do"
+    )
     act = loaded.connection.execute(
         "SELECT act, actor, why, detail ->> 'unpublished' FROM packhorse.audit"
     ).fetchall()
-    assert act == [("adopt server", "test", "moved", "4")]
+    assert act == [
+        ("adopt server", f"test (role {loaded.connection.info.user})", "moved", "4"),
+    ]
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         loaded.connection.execute("UPDATE packhorse.outbox SET type = 'x'")
 
@@ -310,7 +315,7 @@ def test_an_adoption_is_refused_while_a_relay_runs_and_without_the_right(loaded:
     loaded.connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA packhorse TO {role}")
     try:
         with pytest.raises(NotReady, match="run this as that role"):
-            adopt(loaded.url.replace("postgres@", f"{role}@"), "packhorse", actor="test")
+            adopt(loaded.url.replace("postgres@", f"{role}@"), "packhorse", person=Person(user="test"))
     finally:
         loaded.connection.execute(f"DROP OWNED BY {role}")
         loaded.connection.execute(f"DROP ROLE {role}")

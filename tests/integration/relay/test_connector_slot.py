@@ -10,6 +10,7 @@ from tests.support.databases import unique_name
 from tests.support.relay import insert
 
 from packhorse.core.errors import NotReady
+from packhorse.core.person import Person
 from packhorse.relay.debezium.sql import PREPARATION
 from packhorse.relay.postgres.connector import ConnectorSlot
 
@@ -66,7 +67,7 @@ def position(connection: psycopg.Connection[Any]) -> str:
 
 def follow(database: str, slot: str, pause: Any = lambda _: None, wait: float = 1) -> int:
     with ConnectorSlot(database, "packhorse", slot) as followed:
-        return followed.follow(wait=wait, pause=pause, user="ann")
+        return followed.follow(wait=wait, pause=pause, person=Person(user="ann"))
 
 
 @pytest.mark.case("C-09")

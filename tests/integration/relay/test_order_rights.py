@@ -107,3 +107,51 @@ def test_a_token_of_the_settings_file_counts_for_the_relays_orders_as_for_all_ot
     for arguments in orders(row[0]).values():
         refused = order(database, arguments, PACKHORSE_CONFIG=str(file), PACKHORSE_CONSOLE_PORT="8402")
         assert (refused.code, "eve may not" in refused.err) == (8, True), refused.err
+
+
+@pytest.mark.case("O-13")
+@pytest.mark.parametrize(
+    ("doing", "arguments"),
+    [
+        ("change the number of shards", ("shards", 2, "--why", "test", "--yes")),
+        ("change the number of shards", ("shards", "--abort", "--why", "test")),
+        ("adopt the outbox of another server", ("adopt", "--why", "test", "--yes")),
+        ("drop a replication slot", ("cdc-setup", "--why", "test", "--drop-slot", "SLOT")),
+    ],
+    ids=["shards", "abort", "adopt", "slot"],
+)
+@pytest.mark.parametrize("role", ["operator", "admin"])
+def test_what_changes_the_installation_needs_the_right_to_administer(
+    connection: psycopg.Connection[Any], database: str, role: str, doing: str, arguments: tuple[object, ...]
+) -> None:
+    """Fails when a token without the right does such an act by the role that is connected, which owns the tables; or when it is not
+    on the record under its holder's name."""
+    slot = f"packhorse_old_0_{connection.info.backend_pid}"
+    connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
+    made = packhorse("operators", "token", "eve", "--role", role, PACKHORSE_DATABASE_URL=database)
+    if "--abort" in arguments:
+        connection.execute("UPDATE packhorse.relay SET finish = true, shards_wanted = 2")
+    if "adopt" in arguments:
+        connection.execute(
+            "UPDATE packhorse.relay SET incarnation = '1/00000001', saved_at = clock_timestamp()"
+        )
+        connection.execute("UPDATE packhorse.relay SET horizon = '9000000000000:9000000000000:'")
+    before = connection.execute("SELECT r::text FROM packhorse.relay AS r").fetchall()
+    environ = {"PACKHORSE_CONSOLE_TOKEN": made.out.strip(), "PACKHORSE_DATABASE_URL": database}
+    try:
+        ran = packhorse("relay", *(slot if one == "SLOT" else one for one in arguments), **environ)
+        acts = connection.execute(
+            "SELECT actor, role, why FROM packhorse.audit WHERE act NOT LIKE 'operators-%'"
+        ).fetchall()
+        if role == "operator":
+            assert (ran.code, f"eve may not {doing}" in ran.err) == (8, True), ran.err
+            assert connection.execute("SELECT r::text FROM packhorse.relay AS r").fetchall() == before
+            assert acts == []
+        else:
+            assert ran.code == 0, ran.err
+            assert set(acts) == {("eve (token)", connection.info.user, "test")}
+    finally:
+        connection.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s",
+            (slot,),
+        )

@@ -35,7 +35,7 @@ def reshard(database: str, number: int) -> None:
     table = PostgresResharding(database, "packhorse")
 
     def there() -> bool:
-        return table.advance(number, actor="test", why=None)[0] in {Step.SWITCH, Step.DONE}
+        return table.advance(number, person=Person(user="test"), why=None)[0] in {Step.SWITCH, Step.DONE}
 
     try:
         eventually(there, what=f"there are {number} shards", timeout=30)
@@ -107,15 +107,18 @@ def test_a_change_that_was_begun_is_taken_back_or_gone_on_with(group: Relays, da
     """Fails when a died command leaves the shards stopped for good, or another number is mixed in."""
     table = PostgresResharding(database, "packhorse")
     try:
-        assert table.advance(3, actor="test", why=None)[0] is Step.ORDER
+        assert table.advance(3, person=Person(user="test"), why=None)[0] is Step.ORDER
         with pytest.raises(Exception, match="a change to 3 shards is on its way"):
-            table.advance(2, actor="test", why=None)
+            table.advance(2, person=Person(user="test"), why=None)
         assert [each.shards_wanted for each in read_all(database, "packhorse")] == [3]
-        assert table.abort(actor="test", why=None)
+        assert table.abort(person=Person(user="test"), why=None)
         relay = group.start()
         relay.wait_for("this process owns the shard")
-        assert table.advance(3, actor="test", why=None)[0] is Step.ORDER
-        eventually(lambda: table.advance(3, actor="test", why=None)[0] is Step.SWITCH, what="three shards")
+        assert table.advance(3, person=Person(user="test"), why=None)[0] is Step.ORDER
+        eventually(
+            lambda: table.advance(3, person=Person(user="test"), why=None)[0] is Step.SWITCH,
+            what="three shards",
+        )
         shared_evenly(database, 1, 3)
         assert relay.stop() == 0
     finally:
@@ -142,13 +145,13 @@ def test_no_range_is_sent_again_while_the_shards_change(database: str) -> None:
             insert(connection, "k")
         with PostgresOrders(database, "packhorse") as orders:
             found = orders.found(Wanted(aggregatetype="orders", first=1))
-            assert table.advance(2, actor="test", why=None)[0] is Step.ORDER
+            assert table.advance(2, person=Person(user="test"), why=None)[0] is Step.ORDER
             with pytest.raises(NotReady, match="the number of shards changes"):
                 orders.republish(found, person=Person(user="test"), why=None)
-            assert table.abort(actor="test", why=None)
+            assert table.abort(person=Person(user="test"), why=None)
             assert len(orders.republish(found, person=Person(user="test"), why=None)) == 1
         with pytest.raises(NotReady, match="or release it"):
-            table.advance(2, actor="test", why=None)
+            table.advance(2, person=Person(user="test"), why=None)
     finally:
         table.close()
 

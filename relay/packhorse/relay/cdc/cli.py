@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.relay.orders import options
 from packhorse.schemas.flags import Json, Schema, Url
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ def cdc_setup(
     drop_slot: Annotated[
         str | None,
         typer.Option(
-            "--drop-slot", metavar="NAME", help="Only drop this slot; refused while a relay reads it."
+            "--drop-slot",
+            metavar="NAME",
+            help="Only drop this slot, on the record; needs the right to administer. Refused while a relay reads it.",
         ),
     ] = None,
+    why: options.Why = None,
+    actor: options.ActorName = None,
     database_url: Url = None,
     database_schema: Schema = None,
     as_json: Json = False,
@@ -52,7 +57,7 @@ def cdc_setup(
     url = settings.replication_url or settings.database_url
     setup = CdcSetup(url.get_secret_value(), settings.database_schema)
     if drop_slot is not None:
-        _drop(setup, drop_slot, as_json=as_json)
+        _drop(setup, drop_slot, actor=actor, why=why, as_json=as_json)
     elif list_slots:
         _list(setup, as_json=as_json)
     else:
@@ -92,14 +97,15 @@ def _list(setup: "CdcSetup", *, as_json: bool) -> None:
         typer.echo("there are no slots of ours in this database")
 
 
-def _drop(setup: "CdcSetup", name: str, *, as_json: bool) -> None:
+def _drop(setup: "CdcSetup", name: str, *, actor: str | None, why: str | None, as_json: bool) -> None:
     import json
 
+    from packhorse.core.acts import checked_why
     from packhorse.core.text import inert
-    from packhorse.core.users import system_user
     from packhorse.relay.cdc.setup import size
 
-    dropped = setup.drop(name, actor=system_user())
+    reason = None if why is None else checked_why(why)
+    dropped = setup.drop(name, person=options.person_of(actor), why=reason)
     if as_json:
         typer.echo(json.dumps({"dropped": dropped.as_dict()}))
     else:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from packhorse.relay.debezium.config import HEARTBEAT, PASSWORD
+from packhorse.relay.orders import options
 from packhorse.schemas.flags import Namespace, Schema, Url
 
 
@@ -152,7 +153,6 @@ def horizon(
     """
     import threading
 
-    from packhorse.core.users import system_user
     from packhorse.relay.debezium.config import checked_slot, slot_of
     from packhorse.relay.postgres.connector import ConnectorSlot
     from packhorse.relay.settings import StatusSettings
@@ -162,7 +162,7 @@ def horizon(
     with ConnectorSlot(
         settings.database_url.get_secret_value(), settings.database_schema, chosen
     ) as followed:
-        shards = followed.follow(wait=wait, pause=threading.Event().wait, user=system_user())
+        shards = followed.follow(wait=wait, pause=threading.Event().wait, person=options.person_of(None))
     typer.echo(
         f"the horizon of {shards} shard{'s' if shards != 1 else ''} stands where slot {chosen} has published all"
     )

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from packhorse.relay.orders import options
 from packhorse.schemas.flags import Json, Schema, Url
 
 
@@ -15,13 +16,14 @@ def adopt(
         bool, typer.Option("--dry-run", help="Count what would be done, and do nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    actor: options.ActorName = None,
     database_url: Url = None,
     database_schema: Schema = None,
     as_json: Json = False,
 ) -> None:
     """
     Take on the outbox of another database server: a dump loaded elsewhere, a logical copy. Run it with every relay stopped, as the
-    owner of the tables.
+    owner of the tables; a token's holder needs the right to administer.
 
     What is published stays so, everything else is published when the relay starts: rows get transaction ids of this server where
     theirs mean something else here, and the horizon begins anew. One transaction, on the record; writers of the outbox wait for it.
@@ -31,12 +33,12 @@ def adopt(
     import json
 
     from packhorse.core.text import inert
-    from packhorse.core.users import system_user
     from packhorse.relay.identity.adoption import Adoption
     from packhorse.relay.identity.postgres import adopt as carry_out
     from packhorse.relay.settings import StatusSettings
 
     settings = StatusSettings.load({"database_url": database_url, "database_schema": database_schema})
+    person = options.person_of(actor)
     url, schema = settings.database_url.get_secret_value(), settings.database_schema
 
     def show(found: Adoption | None) -> None:
@@ -52,11 +54,11 @@ def adopt(
             typer.echo(f"{name:<10} {inert(text)}")
 
     if dry_run or not yes:
-        found = carry_out(url, schema, actor=system_user(), dry_run=True)
+        found = carry_out(url, schema, person=person, dry_run=True)
         if dry_run or found is None:
             show(found)
             return
         if not as_json:
             show(found)
         typer.confirm("Adopt it? Writers of the outbox wait meanwhile.", abort=True, err=True)
-    show(carry_out(url, schema, actor=system_user(), why=why))
+    show(carry_out(url, schema, person=person, why=why))

@@ -12,10 +12,13 @@ from psycopg import errors as pg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost
 from packhorse.core.partitions import partition_of
+from packhorse.core.person import Person
 from packhorse.core.redaction import without_secrets
+from packhorse.core.rights import Right
 from packhorse.relay.identity import adoption_sql as sql
 from packhorse.relay.identity.adoption import Adoption
 from packhorse.relay.identity.look import Judge
+from packhorse.relay.postgres.acting import allowed
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _FIRST = "1:1:"
@@ -24,7 +27,7 @@ STEP = 20_000
 
 
 def adopt(
-    url: str, schema: str, *, actor: str, why: str | None = None, dry_run: bool = False
+    url: str, schema: str, *, person: Person, why: str | None = None, dry_run: bool = False
 ) -> Adoption | None:
     """
     Let the position mean on this server what it meant on the one it was saved on; None: it does already.
@@ -34,12 +37,13 @@ def adopt(
     outbox while it counts and rewrites what is not published; *dry_run* counts the same rows, blocks nobody and is rolled back.
 
     Raises:
+        Forbidden: *person* may not administer.
         OwnershipLost: A relay runs.
         NotReady: A table or right is missing, or the outbox is in use for longer than five seconds.
         DatabaseUnavailable: The database does not answer.
     """
     with _transaction(url, dry_run=dry_run) as connection:
-        adopting = _Adopting(connection, schema)
+        adopting = _Adopting(connection, schema, person)
         refusal = adopting.check()
         if refusal is None:
             return None
@@ -52,7 +56,7 @@ def adopt(
         if not dry_run:
             adopting.rewrite(found)
             found = replace(found, published_rewritten=found.published_rewritten + rewritten)
-            adopting.record(found, actor=actor, why=why)
+            adopting.record(found, why=why)
             connection.commit()
         return found
 
@@ -73,7 +77,7 @@ def _transaction(url: str, *, dry_run: bool) -> Iterator[Connection]:
         raise NotReady(
             "a transaction has used the outbox for more than 5 s; the adoption was not done. Look for it in pg_stat_activity, and try again"
         ) from error
-    except (pg.UndefinedTable, pg.UndefinedColumn, pg.InvalidSchemaName) as error:
+    except (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.InvalidSchemaName) as error:
         raise NotReady(f"{_first_line(error)}; run `packhorse migrate up`") from error
     except pg.InsufficientPrivilege as error:
         raise NotReady(f"{_first_line(error)}; run this as the owner of the tables") from error
@@ -88,10 +92,11 @@ def _first_line(error: psycopg.Error) -> str:
 class _Adopting:
     """The steps of one adoption, in the order of its methods."""
 
-    def __init__(self, connection: Connection, schema: str) -> None:
+    def __init__(self, connection: Connection, schema: str, person: Person) -> None:
         self._connection = connection
         self._schema = schema
-        self._horizon = self._here = ""
+        self._person = person
+        self._horizon = self._here = self._actor = ""
         self._fresh = False
         self._renumber: list[tuple[int, Any]] = []
 
@@ -103,6 +108,7 @@ class _Adopting:
             raise NotReady(f"table {self._schema}.outbox is missing; run `packhorse migrate up`")
         if not owner[1]:
             raise NotReady(f"the tables belong to {owner[0]}; run this as that role")
+        self._allowed(hold=False)
         self._check_leases()
         shards = [row[0] for row in self._run(sql.SHARDS)]
         verdicts = [
@@ -132,6 +138,7 @@ class _Adopting:
         last, total = {"xid": counter, "seq": 0}, 0
         while known:
             self._run(sql.LIMITS)
+            self._allowed()
             self._run(sql.TRIGGER_OFF)
             count, xid, seq = self._row(sql.AHEAD_OF_ALL, **last)
             self._run(sql.TRIGGER_ON)
@@ -195,8 +202,10 @@ class _Adopting:
         """
         Rewrite transaction ids and positions.
 
-        The table refuses changes; it is told otherwise inside this transaction alone.
+        The table refuses changes; it is told otherwise inside this transaction alone. The right is locked here and not before:
+        the lock draws a transaction id, and the horizon must not have that as past.
         """
+        self._actor = self._allowed()
         self._run(sql.SET_SEQUENCE, to=found.sequence)
         self._run(sql.TRIGGER_OFF)
         if found.published_rewritten:
@@ -209,9 +218,13 @@ class _Adopting:
             self._run(sql.SET_HOLDS, horizon=found.horizon)
         self._run(sql.SET_POSITIONS, horizon=found.horizon, here=self._here)
 
-    def record(self, found: Adoption, *, actor: str, why: str | None) -> None:
+    def record(self, found: Adoption, *, why: str | None) -> None:
         """Write the audit's row."""
-        self._run(sql.RECORD, actor=actor, detail=json.dumps(found.as_dict()), why=why)
+        self._run(sql.RECORD, actor=self._actor, detail=json.dumps(found.as_dict()), why=why)
+
+    def _allowed(self, *, hold: bool = True) -> str:
+        doing = "adopt the outbox of another server"
+        return allowed(self._connection, self._schema, self._person, Right.ADMINISTER, doing=doing, hold=hold)
 
     def _row(self, text: str, **values: object) -> tuple[Any, ...]:
         row = self._run(text, **values).fetchone()

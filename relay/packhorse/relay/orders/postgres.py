@@ -10,7 +10,7 @@ import psycopg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost
 from packhorse.core.person import Person
-from packhorse.core.rights import Right, standing_of
+from packhorse.core.rights import Right
 from packhorse.relay import sql as relay_sql
 from packhorse.relay.errors import StatementFailed
 from packhorse.relay.holds import Kind, Screen
@@ -26,6 +26,7 @@ from packhorse.relay.orders.model import (
     waiting_of,
 )
 from packhorse.relay.orders.republish import Found, Stretch, Wanted, before, checked, reason_of
+from packhorse.relay.postgres.acting import allowed
 from packhorse.relay.postgres.connection import Reach, connect, translated
 from packhorse.relay.postgres.holds import read
 
@@ -272,10 +273,7 @@ class PostgresOrders:
         """
         with self._translated(), self._connection.transaction():
             self._rows(sql.LIMITS)
-            (found,) = self._rows(sql.STANDING, token=person.token_hash, hold=True)
-            standing = standing_of(found, by_token=person.token_hash is not None)
-            standing.check(Right.ACT, doing=doing)
-            yield person.actor(standing)
+            yield allowed(self._connection, self._schema, person, Right.ACT, doing=doing)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -5,15 +5,10 @@ An order locks the shard's row of relay first, then its holds: as a save of the 
 """
 # ruff: noqa: S608 only constants of this module are put together here, and checked identifiers and numbers in the adapter
 
-from packhorse.producer import standing
-
 LIMITS = """
 SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '5s', true)
 """
 """An order counts only once it is durable, and is given up when a lock isn't free in time."""
-
-STANDING = standing.STANDING.replace("{schema}", '"{schema}"')
-"""What the person who orders may do; it stays so until the order stands."""
 
 HOLDS = """
 SELECT h.scope, h.aggregatetype, h.aggregateid, h.partition, h.partitions, h.message_id::text, h.seq, h.code, h.reason, h.heals,

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from packhorse.core.errors import NotReady, UsageError
+from packhorse.core.person import Person
+from packhorse.core.rights import Right
 from packhorse.relay.cdc import sql as cdc_sql
 from packhorse.relay.cdc.setup import Done, Listed, Report, Step, listed, size
 from packhorse.relay.cdc.stream import SLOT_PREFIX, Cause, OtherSlot, StreamUnavailable
-from packhorse.relay.postgres.connection import Reach
+from packhorse.relay.postgres.acting import allowed
+from packhorse.relay.postgres.connection import OWNER_RIGHTS, Reach, connect, translated
 from packhorse.relay.postgres.slots import Server, Slots
 from packhorse.relay.shards import no_row
 
@@ -49,7 +52,7 @@ class CdcSetup:
             states = [slots.state() for slots in shards]
             return listed(states, states[0].others)
 
-    def drop(self, name: str, *, actor: str) -> Listed:
+    def drop(self, name: str, *, person: Person, why: str | None) -> Listed:
         """
         Drop slot *name*, on record.
 
@@ -57,6 +60,7 @@ class CdcSetup:
         without a record.
 
         Raises:
+            Forbidden: *person* may not administer.
             UsageError: There is no such slot of ours, or somebody reads it.
         """
         found = {slot.name: slot for slot in self.slots()}.get(name)
@@ -72,9 +76,22 @@ class CdcSetup:
         with self._opened() as shards:
             slots = shards[0]
             detail = json.dumps({"slot": name, "held_bytes": found.held_bytes})
-            slots.run(cdc_sql.RECORD_DROP.format(schema=self._schema), actor=actor, detail=detail)
+            self._record_drop(detail, person, why)
             slots.run(cdc_sql.DROP_SLOT, slot=name)
         return found
+
+    def _record_drop(self, detail: str, person: Person, why: str | None) -> None:
+        """Check the right and record, in a transaction of its own: no rollback brings a slot back."""
+        with (
+            closing(connect(self._url, self._reach)) as connection,
+            translated(connection, rights=OWNER_RIGHTS),
+            connection.transaction(),
+        ):
+            actor = allowed(
+                connection, self._schema, person, Right.ADMINISTER, doing="drop a replication slot"
+            )
+            text = cdc_sql.RECORD_DROP.format(schema=self._schema)
+            connection.execute(text.encode(), {"actor": actor, "detail": detail, "why": why})
 
     @contextmanager
     def _opened(self) -> Iterator[list[Slots]]:

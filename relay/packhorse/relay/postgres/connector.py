@@ -7,10 +7,12 @@ from typing import Any, Self
 
 from psycopg.conninfo import conninfo_to_dict
 
-from packhorse.core.acts import Actor
 from packhorse.core.errors import NotReady, SettingsError
+from packhorse.core.person import Person
+from packhorse.core.rights import Right
 from packhorse.relay.debezium import sql
 from packhorse.relay.debezium.config import Source
+from packhorse.relay.postgres.acting import allowed
 from packhorse.relay.postgres.connection import OWNER_RIGHTS, Reach, connect, translated
 
 MOST = 1_000
@@ -139,14 +141,15 @@ class ConnectorSlot:
             )
         return fence, active, behind
 
-    def follow(self, *, wait: float, pause: Callable[[float], object], user: str) -> int:
+    def follow(self, *, wait: float, pause: Callable[[float], object], person: Person) -> int:
         """
-        Move the horizon of every shard to where the connector has published all; return how many. *user* is who asks.
+        Move the horizon of every shard to where the connector has published all; return how many. *person* asks.
 
         The snapshot is taken before the position that the slot must have confirmed: what it shows is on the topics when
         it becomes the horizon. A crash before the last statement changes nothing.
 
         Raises:
+            Forbidden: *person* may not administer.
             NotReady: As `standing`; a relay owns a shard, rows or holds are in the way, or the connector does not come
                 so far within *wait* seconds.
         """
@@ -156,7 +159,10 @@ class ConnectorSlot:
             horizon, at = self._rows(sql.MARK)[0]
         self._await(at, wait=wait, pause=pause)
         with translated(self._connection, rights=OWNER_RIGHTS), self._connection.transaction():
-            return self._move(horizon, Actor(user=user, role=self._connection.info.user))
+            actor = allowed(
+                self._connection, self._schema, person, Right.ADMINISTER, doing="move the horizon"
+            )
+            return self._move(horizon, actor)
 
     def _await(self, at: str, *, wait: float, pause: Callable[[float], object], every: float = 0.2) -> None:
         for _ in range(max(1, round(wait / every))):
@@ -171,7 +177,7 @@ class ConnectorSlot:
             "Its log and the topic of its heartbeats say more; wait longer with --wait"
         )
 
-    def _move(self, horizon: str, actor: Actor) -> int:
+    def _move(self, horizon: str, actor: str) -> int:
         shards = self._rows(sql.LOCKED, horizon=horizon)
         _refuse(_owned(_owners(shards)))
         if any(not ours for *_, ours in shards):
@@ -182,7 +188,7 @@ class ConnectorSlot:
         if holds := self._rows(sql.HOLDS)[0][0]:
             raise NotReady(f"{holds} holds were opened meanwhile; release or discard them first")
         self._rows(sql.MOVE, horizon=horizon)
-        self._rows(sql.AUDIT, actor=actor.text, slot=self._slot, horizon=horizon)
+        self._rows(sql.AUDIT, actor=actor, slot=self._slot, horizon=horizon)
         return len(shards)
 
 

@@ -8,6 +8,7 @@ from packhorse.relay.orders import options
 from packhorse.schemas.flags import Json, Schema, Url
 
 if TYPE_CHECKING:
+    from packhorse.core.person import Person
     from packhorse.relay.resharding.model import Standing
     from packhorse.relay.resharding.postgres import PostgresResharding
 
@@ -38,16 +39,15 @@ def shards(
     evenly. One shard carries some 100,000 rows a second: more of them pay when its one core is the limit.
 
     A change waits until every owner has finished what it has in work, so new rows wait meanwhile; it needs the role that owns
-    the tables, and a running relay where work was left.
+    the tables, the right to administer, and a running relay where work was left.
     Ctrl-C leaves the order standing: the same command goes on with it, --abort takes it back. Exit code 7: the time was up.
 
     [bold]Example[/]
       packhorse relay shards
       packhorse relay shards 4 --why "one core is full"
     """
-    from packhorse.core.acts import Actor, checked_why
+    from packhorse.core.acts import checked_why
     from packhorse.core.errors import UsageError
-    from packhorse.core.users import system_user
     from packhorse.relay.resharding.postgres import PostgresResharding
     from packhorse.relay.settings import StatusSettings
 
@@ -57,9 +57,9 @@ def shards(
     reason = None if why is None else checked_why(why)
     table = PostgresResharding(settings.database_url.get_secret_value(), settings.database_schema)
     try:
-        who = Actor(user=system_user(), role=table.role(), claimed=actor).text
+        person = options.person_of(actor)
         if abort:
-            done = table.abort(actor=who, why=reason)
+            done = table.abort(person=person, why=reason)
             typer.echo("the change is taken back" if done else "no change was on its way")
         elif number is None:
             _show(table.standing(), as_json=as_json)
@@ -71,7 +71,7 @@ def shards(
                     f"Change from {len(standing)} to {number} shards? New rows wait meanwhile.", yes=yes
                 )
             try:
-                _change(table, number, actor=who, why=reason, wait=wait)
+                _change(table, number, person=person, why=reason, wait=wait)
             except KeyboardInterrupt:
                 typer.echo(
                     "no longer waiting; `packhorse relay shards` shows whether the order stands: then new rows wait for it",
@@ -83,7 +83,9 @@ def shards(
         table.close()
 
 
-def _change(table: "PostgresResharding", number: int, *, actor: str, why: str | None, wait: float) -> None:
+def _change(
+    table: "PostgresResharding", number: int, *, person: "Person", why: str | None, wait: float
+) -> None:
     """Take step after step until the number is there; tell what is waited for, once each."""
     import threading
 
@@ -92,7 +94,7 @@ def _change(table: "PostgresResharding", number: int, *, actor: str, why: str | 
 
     until, told, pause = SYSTEM_CLOCK.monotonic() + wait, "", threading.Event()
     while True:
-        step, standing = table.advance(number, actor=actor, why=why)
+        step, standing = table.advance(number, person=person, why=why)
         if step is Step.DONE:
             return
         if step is Step.SWITCH:

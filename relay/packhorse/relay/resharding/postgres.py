@@ -4,10 +4,15 @@ import json
 from typing import Any
 
 from packhorse.core.errors import NotReady, UsageError
+from packhorse.core.person import Person
+from packhorse.core.rights import Right
+from packhorse.relay.postgres.acting import allowed
 from packhorse.relay.postgres.connection import OWNER_RIGHTS, Reach, connect, translated
 from packhorse.relay.resharding import sql
 from packhorse.relay.resharding.model import Standing, Step, next_step
 from packhorse.relay.shards import MOST_SHARDS, no_row
+
+_DOING = "change the number of shards"
 
 
 class PostgresResharding:
@@ -33,26 +38,24 @@ class PostgresResharding:
         """Close the connection."""
         self._connection.close()
 
-    def role(self) -> str:
-        """Return the database role that acts."""
-        return self._connection.info.user
-
     def standing(self) -> list[Standing]:
         """Return how the shards stand."""
         with translated(self._connection):
             return self._read("STANDING")
 
-    def advance(self, wanted: int, *, actor: str, why: str | None) -> tuple[Step, list[Standing]]:
+    def advance(self, wanted: int, *, person: Person, why: str | None) -> tuple[Step, list[Standing]]:
         """
         Take the next step towards *wanted* shards and return it, with the shards as they stood before it.
 
         Raises:
+            Forbidden: *person* may not administer, by now.
             UsageError: *wanted* is out of bounds, or another number is on its way.
             NotReady: A partition or topic is held; its scope can't be dealt out.
         """
         if not 1 <= wanted <= MOST_SHARDS:
             raise UsageError(f"{wanted} shards are not possible: 1 to {MOST_SHARDS}")
         with translated(self._connection, rights=OWNER_RIGHTS), self._connection.transaction():
+            actor = allowed(self._connection, self._schema, person, Right.ADMINISTER, doing=_DOING)
             shards = self._read("LOCKED")
             if not shards:
                 raise NotReady(no_row(self._schema, 0))
@@ -94,9 +97,15 @@ class PostgresResharding:
                 f"hold {id_} ({scope} of {aggregatetype}) is open, and the rows of a {scope} belong to several shards afterwards; {step}"
             )
 
-    def abort(self, *, actor: str, why: str | None) -> bool:
-        """Take an order back; False when there is none."""
+    def abort(self, *, person: Person, why: str | None) -> bool:
+        """
+        Take an order back; False when there is none.
+
+        Raises:
+            Forbidden: *person* may not administer.
+        """
         with translated(self._connection, rights=OWNER_RIGHTS), self._connection.transaction():
+            actor = allowed(self._connection, self._schema, person, Right.ADMINISTER, doing=_DOING)
             shards = self._read("LOCKED")
             if not any(shard.finish for shard in shards):
                 return False
