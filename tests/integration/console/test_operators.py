@@ -329,6 +329,21 @@ def test_who_writes_in_another_name_is_on_the_record_with_the_own_role_and_time(
     assert role in packhorse("audit", "list", COLUMNS="200", **environ(database)).out
 
 
+@pytest.mark.case("P8")
+def test_what_the_database_refuses_by_a_rule_of_its_own_is_told_without_the_row(
+    connection: psycopg.Connection[Any], database: str
+) -> None:
+    """Fails when an error of the driver's reaches people as it is: its detail quotes the whole row, here the token's hash."""
+    connection.execute("ALTER TABLE packhorse.operator ADD CONSTRAINT house_rule CHECK (name <> 'evil')")
+    refused = packhorse("operators", "token", "evil", "--role", "viewer", **environ(database))
+    assert (refused.code, "refuses it: CheckViolation (23514) of operator.house_rule" in refused.err) == (
+        3,
+        True,
+    )
+    assert not any(told in refused.err for told in ("\\x", "Failing row", "Traceback"))
+    assert acts(connection) == []
+
+
 @pytest.mark.case("X-07")
 def test_what_somebody_planted_on_the_record_is_only_shown(
     connection: psycopg.Connection[Any], database: str

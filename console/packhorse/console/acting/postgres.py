@@ -239,7 +239,7 @@ def translated(where: str, schema: str) -> Iterator[None]:
     Turn the driver's errors into ours; *where* names the database without a secret.
 
     Raises:
-        NotReady: A table, column or right is missing, or the database only reads.
+        NotReady: A table, column or right is missing, the database only reads, or a rule of its own refuses it.
         DatabaseUnavailable: The connection is lost, or a statement or lock took too long.
     """
     try:
@@ -265,6 +265,13 @@ def translated(where: str, schema: str) -> Iterator[None]:
         raise UsageError(
             f"database {where} takes no such value ({type(error).__name__}); nothing was done"
         ) from error
+    except psycopg.Error as error:
+        # a constraint or trigger of somebody's own: text, detail and cause quote the row, keys and payload with it
+        at = ".".join(name for name in (error.diag.table_name, error.diag.constraint_name) if name)
+        raise NotReady(
+            f"database {where} refuses it: {type(error).__name__} ({error.sqlstate or 'no SQLSTATE'}){f' of {at}' if at else ''}; "
+            "nothing was done, and the log of the database says more"
+        ) from None
 
 
 @contextmanager
