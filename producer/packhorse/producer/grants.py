@@ -42,7 +42,8 @@ GRANT SELECT, INSERT, UPDATE ON "{{schema}}".failure_group TO "{{role}}";
 _LOOK = """
 GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO "{role}";
-REVOKE SELECT ON "{schema}".purge_secret FROM "{role}";
+REVOKE SELECT ON "{schema}".purge_secret, "{schema}".operator FROM "{role}";
+GRANT SELECT (kind, name, role, personal, edit, made_at, made_by, expires_at) ON "{schema}".operator TO "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
 GRANT INSERT (actor, act, group_id, topic, message_id, detail, why) ON "{schema}".audit TO "{role}";
 GRANT EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean) TO "{role}";
@@ -71,7 +72,7 @@ INSERT INTO "{{schema}}".operator (kind, name, role, made_by) VALUES ('role', '{
 VIEWER = _LOOK.rstrip() + _NAMED.format(purpose="viewer")
 OPERATOR = _ACT.rstrip() + _NAMED.format(purpose="operator")
 ADMIN = f"""{_ACT.rstrip()}
-GRANT INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";
+GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".failed_attempt TO "{{role}}";
 GRANT DELETE ON "{{schema}}".parked_message, "{{schema}}".retry_message TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".purge_outbox(uuid[], boolean), "{{schema}}".outbox_fates(uuid[]),

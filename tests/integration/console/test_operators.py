@@ -330,6 +330,22 @@ def test_who_writes_in_another_name_is_on_the_record_with_the_own_role_and_time(
 
 
 @pytest.mark.case("P8")
+@pytest.mark.parametrize("purpose", ["viewer", "operator"])
+def test_who_only_looks_reads_no_tokens_hash(
+    connection: psycopg.Connection[Any], database: str, roles: Roles, purpose: str
+) -> None:
+    """Fails when the grants show the hashes of tokens: by one a role could ask for, and lock, the rights of its holder."""
+    role = roles.make(purpose)
+    packhorse("operators", "token", "ci", "--role", "viewer", **environ(database))
+    with psycopg.connect(roles.url(role), autocommit=True) as person:
+        for look in ("SELECT token_hash FROM packhorse.operator", "SELECT o FROM packhorse.operator AS o"):
+            with pytest.raises(pg.InsufficientPrivilege):
+                person.execute(look.encode())
+    for command in ("list", "me"):
+        assert packhorse("operators", command, **environ(roles.url(role))).code == 0
+
+
+@pytest.mark.case("P8")
 def test_what_the_database_refuses_by_a_rule_of_its_own_is_told_without_the_row(
     connection: psycopg.Connection[Any], database: str
 ) -> None:

@@ -28,7 +28,8 @@ class OperatorTables:
         """Return who *person* is to the installation."""
         standing = self._database.standing(person)
         with self._database.reading(person) as rows:
-            mine = [_operator(row) for row in rows.all(sql.MINE, {"token": person.token_hash})]
+            holder = None if person.token_hash is None else standing.name
+            mine = [_operator(row) for row in rows.all(sql.MINE, {"holder": holder})]
             owns = person.token_hash is None and bool(rows.all(sql.OWNER)[0]["owns"])
         return Me(standing=standing, actor=person.actor(standing), by=tuple(mine), is_owner=owns)
 

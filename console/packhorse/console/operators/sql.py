@@ -16,13 +16,13 @@ ONE = _OPERATOR + "WHERE o.kind = %(kind)s AND o.name = %(name)s FOR UPDATE OF o
 MINE = (
     _OPERATOR
     + """
-WHERE CASE WHEN %(token)s::bytea IS NOT NULL THEN o.token_hash = %(token)s
+WHERE CASE WHEN %(holder)s::text IS NOT NULL THEN o.kind = 'token' AND o.name = %(holder)s
            ELSE o.kind = 'role' AND EXISTS (SELECT FROM pg_roles AS r
                 WHERE r.rolname = o.name AND pg_has_role(session_user, r.oid, 'USAGE')) END
 ORDER BY o.name
 """
 )
-"""What gives rights to the holder of a token, or to the role that is connected: itself and those that it is a member of."""
+"""What gives rights to the *holder* of a token, or to the role that is connected: itself and those that it is a member of."""
 
 OWNER = """
 SELECT pg_has_role(session_user, c.relowner, 'USAGE') AS owns
