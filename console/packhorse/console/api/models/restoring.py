@@ -120,8 +120,16 @@ class PurgeBody(SubjectBody):
     why: Why
 
 
+class UnknownAnswer(Answer):
+    """Messages that could not be looked into: this database does not know their schema; null: their payload names none."""
+
+    table: str
+    schema_id: int | None
+    messages: int
+
+
 class LeftAnswer(Answer):
-    """A row of the outbox that stays for now."""
+    """A row of the outbox that stays for now, or would."""
 
     id: UUID
     aggregatetype: str
@@ -147,6 +155,7 @@ class PurgeAnswer(Answer):
         counts: Rows by what was done to them, or by table.
         parked_keys: Keys that stay parked until a processor of their group looks.
         unreadable: Payloads that could not be decoded, and so not be looked into.
+        not_looked_into: Messages whose schema is not known here, by table; they may be the subject's too.
     """
 
     run: UUID | None
@@ -154,4 +163,5 @@ class PurgeAnswer(Answer):
     left: list[LeftAnswer]
     parked_keys: int
     unreadable: int
+    not_looked_into: list[UnknownAnswer]
     topics: list[StayAnswer]
