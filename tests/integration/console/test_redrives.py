@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from tests.support.databases import unique_name
 from tests.support.proxy import Proxy
 
 from packhorse.console.acting.person import this_process
-from packhorse.console.acting.postgres import Database, opened
+from packhorse.console.acting.postgres import Database, Rows, opened
 from packhorse.console.compose import rooms
 from packhorse.console.redriving.editing import Edit
 from packhorse.console.redriving.edits import EditTables
@@ -24,14 +25,14 @@ from packhorse.console.redriving.service import Redrives
 from packhorse.console.redriving.shell import Point, RedriveShell
 from packhorse.console.redriving.tallying import Member
 from packhorse.console.redriving.wanted import How, Wanted
-from packhorse.console.running.lease import Ending
+from packhorse.console.running.lease import Ending, Lease
 from packhorse.console.running.loop import Step
 from packhorse.console.running.postgres import Leases, lasting
 from packhorse.console.running.sql import REDRIVES
 from packhorse.console.running.working import work
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.clock import SYSTEM_CLOCK
-from packhorse.core.errors import Forbidden, OwnershipLost, UnknownId, UsageError
+from packhorse.core.errors import DatabaseUnavailable, Forbidden, OwnershipLost, UnknownId, UsageError
 from packhorse.producer.grants import grants
 
 WHY = "fixed in 1.4.2"
@@ -626,6 +627,66 @@ def test_a_connection_that_is_cut_in_the_middle_is_waited_out(
     assert not cuts
     assert sorted(audited(connection)) == sorted(ids)
     assert redrives.find(run)[1].good == 30
+
+
+class Unanswered(Leases):
+    """Loses the answer of one commit, as a connection does that is cut in it."""
+
+    lose = False
+
+    @contextmanager
+    def writing(self, lease: Lease, *, timeout: float | None = None) -> Iterator[Rows]:
+        """Write, and commit."""
+        with super().writing(lease, timeout=timeout) as rows:
+            yield rows
+        if self.lose:
+            self.lose = False
+            raise DatabaseUnavailable("the answer of a commit was lost")
+
+
+def unanswered_of(database: Database, redrive_id: int) -> tuple[RedriveShell, Unanswered]:
+    leases = Unanswered(database, REDRIVES)
+    lease = leases.take(redrive_id, "a runner")
+    assert lease is not None
+    return RedriveShell(database, leases, lease), leases
+
+
+@pytest.mark.case("O-04")
+def test_a_portion_whose_commit_was_not_answered_is_counted(
+    tables: Database, redrives: Redrives, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when the counts of before go on: a second canary is asked for, and in the end members that are not there."""
+    for n in range(8):
+        rested(connection, key=b"%d" % n)
+    run, group = confirmed(redrives), Group(connection)
+    shell, leases = unanswered_of(tables, run)
+    leases.lose = True
+    with pytest.raises(DatabaseUnavailable):
+        shell.step(1.0)
+    for now in range(2, 6):
+        shell.step(float(now))
+    assert len(audited(connection)) == 1  # the one canary
+    driven(shell, group)
+    assert (redrives.find(run)[0].state, redrives.find(run)[1].good) == (RunState.ENDED, 8)
+
+
+@pytest.mark.case("O-03", "O-04")
+def test_a_failure_whose_record_was_not_answered_halts(
+    tables: Database, redrives: Redrives, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when outcomes that were put on record by an unanswered commit are forgotten: the run waits for them for ever."""
+    for n in range(8):
+        rested(connection, key=b"%d" % n)
+    run, group = confirmed(redrives), Group(connection, broken=True)
+    shell, leases = unanswered_of(tables, run)
+    shell.step(1.0)
+    group.run()
+    leases.lose = True
+    with pytest.raises(DatabaseUnavailable):
+        shell.step(2.0)
+    assert shell.step(3.0).over
+    assert redrives.find(run)[0].state is RunState.HALTED
+    assert len(audited(connection)) == 1
 
 
 def test_an_edited_copy_needs_a_right_of_its_own(database: str, connection: psycopg.Connection[Any]) -> None:

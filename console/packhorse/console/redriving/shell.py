@@ -13,12 +13,24 @@ So no member is asked for twice, and none is left out, whoever is killed when.
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from packhorse.console.acting.postgres import Database, Rows
 from packhorse.console.redriving import sql_asking as sql
-from packhorse.console.redriving.deciding import Ask, Bucket, End, Halt, Plan, Wait, decide, filled, taken
+from packhorse.console.redriving.deciding import (
+    Ask,
+    Bucket,
+    End,
+    Halt,
+    Plan,
+    Tally,
+    Wait,
+    decide,
+    filled,
+    taken,
+)
 from packhorse.console.redriving.postgres import progress_of
 from packhorse.console.redriving.tallying import asked, proved, tallied
 from packhorse.console.running.lease import Lease
@@ -51,6 +63,19 @@ def _no_signal(point: Point) -> None:
     del point
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stand:
+    """
+    How a set stands, carried from step to step so that none counts the whole set.
+
+    A step that breaks off leaves none: whether its commit was done is not known, and the next one counts by the tables.
+    """
+
+    plan: Plan
+    tally: Tally
+    bucket: Bucket | None = None
+
+
 class RedriveShell:
     """
     Be the shell of one redrive that was taken.
@@ -68,30 +93,21 @@ class RedriveShell:
         self._leases = leases
         self._lease = lease
         self._signal = signal
-        with leases.writing(lease) as rows:
-            run = rows.all(sql.RUN, self._values())[0]
-            counts = rows.all(sql.COUNTS, self._values())
-        self._plan = Plan(
-            rate=run["rate"],
-            stages=tuple(run["stages"]),
-            most_failures=run["most_failures"],
-            first=run["first_stage"],
-        )
-        self._tally = tallied(
-            ((row["stage"], row["state"], row["refused"], row["n"]) for row in counts),
-            first=self._plan.first,
-        )
-        self._bucket: Bucket | None = None
         self._stuck_at = 0.0
+        self._stand: _Stand | None = self._counted()
 
     def step(self, now: float) -> Step:
         """Find outcomes, decide, and carry it out; raises what `loop.Shell.step` says."""
-        if self._tally.open:
-            self._prove(now)
-        self._bucket = filled(self._bucket or Bucket(at=now), self._plan, now=now)
-        match decide(self._plan, self._tally, self._bucket):
-            case Ask(stage=stage, count=count):
-                self._ask(stage, count)
+        stand, self._stand = self._stand or self._counted(), None
+        if stand.tally.open:
+            stand = self._prove(stand, now)
+        bucket = filled(stand.bucket or Bucket(at=now), stand.plan, now=now)
+        stand, command = replace(stand, bucket=bucket), decide(stand.plan, stand.tally, bucket)
+        if isinstance(command, Ask):
+            stand = self._ask(stand, command.stage, command.count)
+        self._stand = stand
+        match command:
+            case Ask():
                 return Step()
             case Wait(seconds=seconds):
                 return Step(wait=seconds)
@@ -113,26 +129,41 @@ class RedriveShell:
     def _values(self) -> dict[str, object]:
         return {"id": self._lease.run}
 
-    def _prove(self, now: float) -> None:
+    def _counted(self) -> "_Stand":
+        """Return how the set stands by the tables."""
+        with self._leases.writing(self._lease) as rows:
+            run = rows.all(sql.RUN, self._values())[0]
+            counts = rows.all(sql.COUNTS, self._values())
+        first = run["first_stage"]
+        found = ((row["stage"], row["state"], row["refused"], row["n"]) for row in counts)
+        return _Stand(
+            plan=Plan(
+                rate=run["rate"], stages=tuple(run["stages"]), most_failures=run["most_failures"], first=first
+            ),
+            tally=tallied(found, first=first),
+        )
+
+    def _prove(self, stand: "_Stand", now: float) -> "_Stand":
         with self._leases.writing(self._lease) as rows:
             rows.all(sql.BY_INDEX)
             found = rows.all(sql.PROVE, self._values())
             if now - self._stuck_at >= STUCK_EVERY:
                 self._stuck_at = now
                 found += rows.all(sql.FIND_STUCK, self._values())
-        self._tally = proved(self._tally, ((row["stage"], row["state"], row["refused"]) for row in found))
         if found:
             self._signal(Point.AFTER_PROOF)
+        seen = ((row["stage"], row["state"], row["refused"]) for row in found)
+        return replace(stand, tally=proved(stand.tally, seen))
 
-    def _ask(self, stage: int, count: int) -> None:
+    def _ask(self, stand: "_Stand", stage: int, count: int) -> "_Stand":
         with self._leases.writing(self._lease, timeout=PORTION_TIMEOUT) as rows:
             opened, closed = ask(rows, self._lease.run, stage=stage, count=count)
             self._signal(Point.BEFORE_COMMIT)
         self._signal(Point.AFTER_COMMIT)
-        assert self._bucket is not None
-        self._bucket = taken(self._bucket, opened)
-        self._tally = asked(self._tally, stage, opened=opened, closed=closed)
         assert opened or closed, f"redrive {self._lease.run} counts waiting members that are not there"
+        assert stand.bucket is not None
+        tally = asked(stand.tally, stage, opened=opened, closed=closed)
+        return replace(stand, tally=tally, bucket=taken(stand.bucket, opened))
 
 
 def ask(rows: Rows, redrive_id: int, *, stage: int, count: int) -> tuple[int, int]:
