@@ -7,9 +7,11 @@ discarded; nothing is left parked, and the run has ended.
 """
 
 import random
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -21,16 +23,16 @@ from tests.support.databases import fresh_database
 
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Database
-from packhorse.console.replaying.handing.postgres import HandingTables
+from packhorse.console.replaying.handing.postgres import HandingTables, Portion, Proved
 from packhorse.console.replaying.handing.shell import ReplayShell
 from packhorse.console.replaying.postgres import ReplayTables
 from packhorse.console.replaying.ranges import Range
-from packhorse.console.replaying.reading import Batch, Bounds, Reader
+from packhorse.console.replaying.reading import Batch, Bounds, OutOfRange, Reader
 from packhorse.console.replaying.wanted import Wanted
 from packhorse.console.running.lease import LeaseLost
 from packhorse.console.running.postgres import Leases, Reconnecting
 from packhorse.console.running.sql import REPLAYS
-from packhorse.core.errors import InfrastructureError
+from packhorse.core.errors import DatabaseUnavailable, InfrastructureError
 from packhorse.local.settings import Endpoints
 from packhorse.processor.record import Record
 
@@ -205,3 +207,100 @@ def test_no_schedule_loses_repeats_or_reorders_what_is_replayed(
     """
     monkeypatch.setattr("packhorse.console.replaying.handing.postgres.SETTLE", 0.0)  # others act at once
     play(tables, seed)
+
+
+class Unanswered(HandingTables):
+    """Loses the answer of one commit, as a connection does that is cut in it."""
+
+    lose = ""
+
+    def hand(self, portion: Portion) -> Counter[str]:
+        """Hand over, and commit."""
+        return self._lost("hand", super().hand(portion))
+
+    def proved(self) -> Proved:
+        """Count off, and commit."""
+        return self._lost("proved", super().proved())
+
+    def _lost(self, what: str, answer: Any) -> Any:
+        if self.lose == what:
+            self.lose = ""
+            raise DatabaseUnavailable("the answer of a commit was lost")
+        return answer
+
+
+class Truncated(Log):
+    """The same topic, whose first two records are gone."""
+
+    def bounds(self, topic: str, count: int, since: datetime | None, until: datetime | None) -> list[Bounds]:
+        """Return where it begins and ends."""
+        return [bounds._replace(low=2) for bounds in super().bounds(topic, count, since, until)]
+
+    def reader(self, topic: str) -> Reader:
+        """Return one that begins anew."""
+        del topic
+        return Truncated(self._past, self._chance)
+
+    def batch(self, most: int, wait: float) -> Batch:
+        """Return some records; refuse those that are gone."""
+        if self._at < 2:
+            raise OutOfRange("gone")
+        return super().batch(most, wait)
+
+
+@pytest.fixture
+def replayed(tables: str) -> Iterator[Replayed]:
+    with psycopg.connect(tables, autocommit=True) as connection:
+        connection.execute("TRUNCATE packhorse.inbox, packhorse.parked_message, packhorse.parked_key")
+    replayed = Replayed(tables, 6, random.Random(1))
+    yield replayed
+    replayed.close()
+
+
+def shell_of(replayed: Replayed, log: type[Log]) -> tuple[ReplayShell, Unanswered]:
+    database = replayed._database()
+    leases = Leases(database, REPLAYS)
+    lease = leases.take(replayed.run, "runner")
+    assert lease is not None
+    run = ReplayTables(database).run(SOMEBODY, replayed.run)
+    tables = Unanswered(leases, lease, run)
+    return ReplayShell(tables, log(6, random.Random(1)), run), tables
+
+
+def test_failures_that_an_unanswered_commit_has_counted_off_halt(replayed: Replayed, tables: str) -> None:
+    """Fails when the runner's own count of failures goes on without those: the run hands over all the rest."""
+    with psycopg.connect(tables, autocommit=True) as connection:
+        connection.execute("UPDATE packhorse.replay SET most_failures = 0")
+        shell, lossy = shell_of(replayed, Log)
+        now, handed = 0.0, 0
+        while handed == 0:
+            now += 3.0
+            shell.step(now)
+            handed = connection.execute("UPDATE packhorse.inbox SET outcome = 'quarantine'").rowcount
+        lossy.lose = "proved"
+        with pytest.raises(DatabaseUnavailable):
+            shell.step(now + 3.0)
+        assert shell.step(now + 6.0).over
+        row = connection.execute("SELECT state, said FROM packhorse.replay").fetchone()
+    assert row is not None
+    assert row[0] == "halted"
+    assert row[1].startswith("1 of the messages failed")
+
+
+def test_a_gap_that_was_passed_by_an_unanswered_commit_is_not_passed_again(
+    replayed: Replayed, tables: str
+) -> None:
+    """Fails when the runner begins once more before the gap: it waits for a position that never comes back."""
+    shell, lossy = shell_of(replayed, Truncated)
+    lossy.lose, unanswered = "hand", 0
+    for step in range(18):
+        try:
+            shell.step(3.0 * step)
+        except DatabaseUnavailable:
+            unanswered += 1
+    assert unanswered == 1
+    with psycopg.connect(tables, autocommit=True) as connection:
+        row = connection.execute("SELECT position, gone FROM packhorse.replay_partition").fetchone()
+    assert row is not None
+    assert row[0] > 2
+    assert row[1] == 2

@@ -145,6 +145,11 @@ def progress_of(parts: Sequence[Part], unproved: Mapping[str, Counted]) -> Progr
     )
 
 
+def failed_in(parts: Sequence[Part]) -> int:
+    """Return how many of what was handed over are counted as stopped."""
+    return sum(part.counts.get(name, 0) for part in parts for name in PROVED_BAD)
+
+
 def state_said(run: int, state: str, said: str | None) -> str:
     """
     Return how replay *run* stands, in words.

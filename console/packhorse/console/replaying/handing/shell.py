@@ -22,7 +22,7 @@ from packhorse.console.replaying.handing.learning import Lasts, Tail
 from packhorse.console.replaying.handing.postgres import HandingTables, Portion
 from packhorse.console.replaying.reading import MOST, OutOfRange, Ranges, Reader
 from packhorse.console.replaying.records import matcher_of
-from packhorse.console.replaying.run import PROVED_BAD, Counted, Part, Progress, Run, progress_of
+from packhorse.console.replaying.run import Counted, Part, Progress, Run, failed_in, progress_of
 from packhorse.console.running.loop import Step
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import NotReady
@@ -115,7 +115,7 @@ class ReplayShell:
             self._tables.close("halted", said, final=False)
             return Step(over=True)
         self._parts, self._unproved = self._tables.standing()
-        self._failed = sum(part.counts.get(name, 0) for part in self._parts for name in PROVED_BAD)
+        self._failed = failed_in(self._parts)
         self._left = deque(part for part in self._parts if part.position < part.past)
         return None
 
@@ -130,6 +130,7 @@ class ReplayShell:
         took = self._clock.monotonic() - begun
         if now >= self._standing_at or not self._more:
             self._parts, self._unproved = self._tables.standing()
+            self._failed = failed_in(self._parts)  # also what an unanswered commit has counted off
             both = self._clock.monotonic() - begun
             self._standing_at = now + max(STANDING_EVERY, 2 * SHARE * both)
             took = took if self._more else both
@@ -271,6 +272,10 @@ class ReplayShell:
     def _over_the_gap(self, reading: _Reading) -> None:
         """Go on at the log's beginning: what was to come before it is gone."""
         part = reading.part
+        self._left, self._now = (
+            None,
+            None,
+        )  # whether the portion was passed is not known for sure, and the position says it
         _, count = self._ranges.topic(self._wanted.topic)
         low = next(
             one.low
@@ -283,7 +288,6 @@ class ReplayShell:
             part=part, to=to, deliveries=(), more=nothing, through=nothing, gone=to - part.position
         )
         self._tables.hand(portion)
-        self._left, self._now = None, None
 
 
 def progress_line(now: Progress) -> str:
