@@ -74,6 +74,7 @@ CREATE TABLE "{schema}".parked_key (
 COMMENT ON COLUMN "{schema}".parked_key.wake_at IS 'When somebody should look whether its head is finished';
 COMMENT ON TABLE "{schema}".parked_key IS
     'Keys whose head has failed, or that a person paused: later messages of the key wait behind it';
+CREATE INDEX parked_key_partition ON "{schema}".parked_key (group_id, topic, partition);
 CREATE INDEX parked_key_head ON "{schema}".parked_key (head_id);
 CREATE INDEX parked_key_number ON "{schema}".parked_key ((('x' || left(key_hash, 16))::bit(64)::bigint));
 CREATE INDEX parked_key_wake ON "{schema}".parked_key (group_id, wake_at) WHERE wake_at IS NOT NULL;
@@ -136,10 +137,8 @@ COMMENT ON COLUMN "{schema}".retry_message.spent IS 'Seconds charged to the budg
 CREATE INDEX retry_message_due ON "{schema}".retry_message (group_id, due_at);
 ALTER TABLE "{schema}".quarantined_message ADD COLUMN key_hash text, ADD COLUMN history jsonb;
 COMMENT ON COLUMN "{schema}".quarantined_message.key_hash IS 'Of the key that it keeps parked; null: order does not bind it';
-CREATE INDEX quarantined_message_unsent ON "{schema}".quarantined_message (group_id, topic, partition, "offset", message_id)
-    WHERE state = 'redriven' AND redrive_sent_at IS NULL;
 CREATE INDEX quarantined_message_redriven ON "{schema}".quarantined_message
-    (group_id, topic, partition, "offset", message_id, redrive_sent_at) WHERE state = 'redriven';
+    (group_id, topic, partition, "offset", message_id, coalesce(redrive_sent_at, '-infinity')) WHERE state = 'redriven';
 CREATE INDEX quarantined_message_uncopied ON "{schema}".quarantined_message (group_id, topic, partition, "offset", message_id)
     WHERE state = 'quarantined' AND copy_offset IS NULL;
 """

@@ -403,6 +403,14 @@ ALTER TABLE "{schema}".parked_key ADD COLUMN paused_by text, ADD COLUMN paused_w
 COMMENT ON COLUMN "{schema}".parked_key.paused_by IS 'Who paused it, where a person did';
 """
 
+OWED = """
+DROP INDEX "{schema}".parked_key_partition, "{schema}".quarantined_message_redriven;
+CREATE INDEX quarantined_message_unsent ON "{schema}".quarantined_message (group_id, topic, partition, "offset", message_id)
+    WHERE state = 'redriven' AND redrive_sent_at IS NULL;
+CREATE INDEX quarantined_message_redriven ON "{schema}".quarantined_message
+    (group_id, topic, partition, "offset", message_id, redrive_sent_at) WHERE state = 'redriven';
+"""
+
 LOOKS = """
 CREATE INDEX parked_key_paused ON "{schema}".parked_key (group_id) WHERE paused;
 """
@@ -418,5 +426,5 @@ GRANT EXECUTE ON FUNCTION "{schema}".error_site(text), "{schema}".failure_print(
 def upgrade() -> None:
     """Make the tables, count what is there, and keep counting."""
     schema = context.config.attributes["schema"]
-    for part in (OPERATOR, QUARANTINE, TALLY, REDRIVE, REPLAY, AUDIT, PAUSED_KEY, LOOKS, REVOKE):
+    for part in (OPERATOR, QUARANTINE, TALLY, REDRIVE, REPLAY, AUDIT, PAUSED_KEY, OWED, LOOKS, REVOKE):
         op.execute(part.format(schema=schema))
