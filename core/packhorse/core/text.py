@@ -21,6 +21,16 @@ def inert(text: str, *, limit: int | None = None) -> str:
     return "".join(_escaped(character) for character in shown)
 
 
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """
+    Return *n* of what is called *one*, in the plural where it is due; *many* where that is not made with an s.
+
+    >>> counted(1, "member"), counted(0, "member"), counted(1_200, "reply", "replies")
+    ('1 member', '0 members', '1200 replies')
+    """
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
 def _escaped(character: str) -> str:
     if character.isprintable():
         return character

@@ -208,6 +208,56 @@ def test_again_is_refused_for_keys_that_have_newer_messages_done(ground: Ground)
     assert beyond["checks"][0]["code"] == "keys-beyond"
 
 
+def given_up(ground: Ground) -> Processor:
+    """Let the group do messages 4 and 5; discard 0 to 2, of which the inbox forgets 1 and an edited copy replaces 2; purge 3."""
+    app = noting(ground.namespace, retry=Retry(attempts=1))
+    ground.make_topics(app)
+    ids = [ground.send(n, "fails" if n < 4 else "", key=b"%d" % n) for n in range(6)]
+    with ground.processing(app):
+        eventually(
+            lambda: len(ground.rows("SELECT FROM packhorse.quarantined_message")) == 4, what="four fail"
+        )
+        eventually(lambda: ground.watermark() == 6, what="all are looked at")
+    ran = packhorse("quarantine", "discard", *ids[:3], "--why", "wrong", "--yes", **ground.environ)
+    assert ran.code == 0, ran.err
+    ran = packhorse("purge", "--subject", "3", "--why", "asked for", "--yes", **ground.environ)
+    assert ran.code == 0, ran.err
+    with psycopg.connect(ground.database, autocommit=True) as connection:
+        connection.execute("DELETE FROM packhorse.inbox WHERE message_id = %s", [ids[1]])
+        connection.execute(
+            "UPDATE packhorse.quarantined_message SET edited_as = message_id WHERE message_id = %s", [ids[2]]
+        )
+    return app
+
+
+@pytest.mark.case("O-12")
+def test_again_leaves_out_what_a_person_gave_up(ground: Ground) -> None:
+    """
+    Fails when a discarded message comes about by --again unasked, or one that was edited or purged ever does: when the tables are
+    not asked for what the inbox has forgotten, or the runner asks less than the plan.
+    """
+    app = given_up(ground)
+    told = ("--partition", 0, "--from-offset", 0, "--again")
+    plan = planned(ground, *told)
+    assert plan["counts"]["standings"] == {"discarded": 2, "edited": 1, "purged": 1, "done": 2}
+    assert plan["counts"]["handed"] == 2
+    assert [one["code"] for one in plan["checks"]][:4] == [
+        "again",
+        "discarded",
+        "edited",
+        "purged",
+    ]
+    along = planned(ground, *told, "--with-discarded")
+    assert along["counts"]["handed"] == 4
+    assert along["checks"][1]["text"].startswith("2 messages that a person discarded would be handed over")
+    with ground.processing(app) as running:
+        running.until_assigned()
+        ran = replay(ground, "run", plan["replay"], "--why", "wrong figures", "--yes", "--json")
+        assert ran.code == 0, (ran.out, ran.err)
+    assert sorted(ground.results()) == [4, 4, 5, 5]
+    assert (ran.json()["progress"]["handed"], ran.json()["progress"]["given_up"]) == (2, 4)
+
+
 @pytest.mark.case("O-12")
 def test_again_leaves_out_keys_that_have_moved_on_since_the_plan(ground: Ground) -> None:
     """Fails when a message that came between plan and run is overwritten by an older one."""

@@ -63,6 +63,7 @@ def delivery(offset: int, **given: Any) -> Delivery:
         ({"since": NOW.replace(tzinfo=None)}, "has no zone"),
         ({"until": NOW}, "not before --until"),
         ({"beyond": True}, "--beyond belongs to --again"),
+        ({"with_discarded": True}, "--with-discarded belongs to --again"),
         ({"again": True, "handler": "h"}, "leave --again out"),
         ({"rate": 0.0}, "--rate 0"),
         ({"most_failures": -1}, "--most-failures"),
@@ -136,6 +137,9 @@ def test_a_topic_that_was_made_anew_is_refused() -> None:
         (Seen("done", digest_of(b"v")), NOW + timedelta(hours=1), Standing.DONE),
         (Seen("skipped", None), None, Standing.DONE),
         (Seen("discarded", None), None, Standing.DISCARDED),
+        (Seen("discarded", None, edited=True), None, Standing.EDITED),
+        (Seen("discarded", digest_of(b"other"), purged=True), None, Standing.PURGED),
+        (Seen("done", None, purged=True), None, Standing.PURGED),
         (Seen("quarantine", None), None, Standing.OPEN),
         (Seen("done", digest_of(b"other")), None, Standing.REUSED),
     ],
@@ -150,7 +154,14 @@ def test_only_what_was_never_done_is_handed_over_unless_again_was_said() -> None
     handed = [one for one in Standing if is_handed(one, wanted())]
     again = {one for one in Standing if is_handed(one, wanted(again=True))}
     assert handed == [Standing.NEVER]
-    assert again == set(Standing) - {Standing.OPEN, Standing.REUSED}
+    assert again == {Standing.NEVER, Standing.DONE, Standing.OLDER}
+
+
+def test_what_a_person_gave_up_comes_about_only_where_that_was_said() -> None:
+    """Fails when --again hands over what was discarded, or --with-discarded what was purged or edited."""
+    along = {one for one in Standing if is_handed(one, wanted(again=True, with_discarded=True))}
+    assert along == {Standing.NEVER, Standing.DONE, Standing.OLDER, Standing.DISCARDED}
+    assert not is_handed(Standing.PURGED, wanted(handler="rebuild"))
 
 
 def test_what_was_never_done_keeps_its_bytes_and_id() -> None:

@@ -9,7 +9,7 @@ from packhorse.console.replaying.records import Standing
 from packhorse.console.replaying.tally import Tally
 from packhorse.console.replaying.wanted import Wanted
 from packhorse.core.errors import UsageError
-from packhorse.core.text import inert
+from packhorse.core.text import counted, inert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +126,9 @@ def _order(wanted: Wanted, tally: Tally) -> list[Check]:
 
 
 def _left(wanted: Wanted, tally: Tally) -> list[Check]:
+    found, standings = _given_up(wanted, tally), tally.standings
     if wanted.handler is not None:
-        return []
-    found, standings = [], tally.standings
+        return found
     if not wanted.again and (older := standings[Standing.OLDER]):
         found.append(
             Check(
@@ -150,6 +150,35 @@ def _left(wanted: Wanted, tally: Tally) -> list[Check]:
                 code="reused", text=f"{reused} have an id that is in the inbox for another payload: left out"
             )
         )
+    return found
+
+
+def _given_up(wanted: Wanted, tally: Tally) -> list[Check]:
+    """Return what is to be known of messages that people gave up."""
+    found, standings = [], tally.standings
+    if wanted.again and (discarded := standings[Standing.DISCARDED]):
+        found.append(
+            Check(
+                code="with-discarded",
+                text=f"{counted(discarded, 'message')} that a person discarded would be handed over too: what was given up "
+                "comes about after all",
+            )
+            if wanted.with_discarded
+            else Check(
+                code="discarded",
+                text=f"{counted(discarded, 'message')} left out: discarded by a person, so what was given up would come about "
+                "(--with-discarded hands over these too)",
+            )
+        )
+    if wanted.again and (edited := standings[Standing.EDITED]):
+        found.append(
+            Check(
+                code="edited",
+                text=f"{counted(edited, 'message')} left out: an edited copy was sent in the place of each",
+            )
+        )
+    if (wanted.again or wanted.handler is not None) and (purged := standings[Standing.PURGED]):
+        found.append(Check(code="purged", text=f"{counted(purged, 'message')} left out: purged"))
     return found
 
 

@@ -89,6 +89,9 @@ def plan(
     again: Annotated[
         bool, typer.Option("--again", help="Also do again what is done, under new ids.")
     ] = False,
+    with_discarded: Annotated[
+        bool, typer.Option("--with-discarded", help="With --again: also what a person has discarded.")
+    ] = False,
     beyond: Annotated[
         bool,
         typer.Option(
@@ -121,7 +124,9 @@ def plan(
 
     The inbox decides what is repeated: what is done is a duplicate, what was never done is handed over. The plan is good for an
     hour; `packhorse replay run` does exactly it, once. A replay ends at the group's watermark: what is above it, the group does
-    itself. With --again what is done is done once more: every effect happens again, and what handlers emit leaves again.
+    itself. With --again what is done is done once more: every effect happens again, and what handlers emit leaves again. What a
+    person discarded is left out and counted, unless --with-discarded is said; what an edited copy took the place of, and what was
+    purged, is always left out.
 
     [bold]Example[/]
       packhorse replay plan --group figures --topic airline.flight --since 2026-11-30T10:00Z --until 2026-11-30T11:00Z
@@ -145,6 +150,7 @@ def plan(
         keys=tuple(key or ()),
         left_out=tuple(leave_out_key or ()),
         again=again,
+        with_discarded=with_discarded,
         beyond=beyond,
         handler=handler,
         rate=rate,

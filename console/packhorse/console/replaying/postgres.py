@@ -123,6 +123,7 @@ class ReplayTables:
                 run.wanted.topic,
                 why=why,
                 again=run.wanted.again,
+                with_discarded=run.wanted.with_discarded,
                 beyond=run.wanted.beyond,
                 handler=run.wanted.handler,
                 matched=run.counts["matched"],
@@ -177,7 +178,10 @@ class ReplayTables:
 def seen_in(rows: Rows, group: str, topic: str, ids: Sequence[UUID]) -> dict[UUID, Seen]:
     """Return what the inbox knows of *ids*."""
     values = {"ids": uuids(ids), **span(ids), "group": group, "topic": topic}
-    return {row["message_id"]: Seen(row["outcome"], row["digest"]) for row in rows.all(sql.STANDINGS, values)}
+    return {
+        row["message_id"]: Seen(row["outcome"], row["digest"], row["edited"], row["purged"])
+        for row in rows.all(sql.STANDINGS, values)
+    }
 
 
 def _record(

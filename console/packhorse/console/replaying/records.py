@@ -39,6 +39,11 @@ class Standing(StrEnum):
     """It has no row, and the inbox would know: it was never done."""
     DONE = "done"
     DISCARDED = "discarded"
+    """A person gave it up, so that its effect never came about."""
+    EDITED = "edited"
+    """It was given up for an edited copy, which stands in its place."""
+    PURGED = "purged"
+    """It was purged: what is kept of it is not to be kept anew."""
     OPEN = "open"
     """It waits in retry, in quarantine, as uncertain or behind its key: it is left to where it is."""
     REUSED = "reused"
@@ -48,10 +53,20 @@ class Standing(StrEnum):
 
 
 class Seen(NamedTuple):
-    """What the inbox knows of an id: outcome and digest of the payload."""
+    """
+    What the tables know of an id.
+
+    Attributes:
+        outcome: As the inbox says; where it has forgotten the row and the quarantine has not, that it is discarded.
+        digest: Of the payload.
+        edited: An edited copy has taken its place.
+        purged: It was purged.
+    """
 
     outcome: str
     digest: str | None
+    edited: bool = False
+    purged: bool = False
 
 
 class Handing(NamedTuple):
@@ -121,8 +136,12 @@ def standing_of(delivery: Delivery, seen: Seen | None, kept_from: datetime | Non
     if seen is None:
         young = kept_from is None or delivery.record.timestamp_ms >= kept_from.timestamp() * 1000
         return Standing.NEVER if young else Standing.OLDER
+    if seen.purged:
+        return Standing.PURGED
     if seen.digest is not None and seen.digest != digest_of(delivery.record.value):
         return Standing.REUSED
+    if seen.edited:
+        return Standing.EDITED
     if seen.outcome in {"done", "skipped"}:
         return Standing.DONE
     return Standing.DISCARDED if seen.outcome == "discarded" else Standing.OPEN
@@ -132,16 +151,22 @@ def is_handed(standing: Standing, wanted: Wanted) -> bool:
     """
     Return whether a message that stands so is handed over.
 
+    What a person gave up is not: done again it would come about for the first time.
+
     >>> from datetime import UTC
     >>> safe = Wanted(group="g", topic="t", since=datetime(2026, 1, 1, tzinfo=UTC))
     >>> [is_handed(one, safe) for one in (Standing.NEVER, Standing.DONE, Standing.OLDER)]
     [True, False, False]
     """
+    if standing is Standing.PURGED:
+        return False
     if wanted.handler is not None:
         return True
     if standing is Standing.NEVER:
         return True
-    return wanted.again and standing in {Standing.DONE, Standing.DISCARDED, Standing.OLDER}
+    if standing is Standing.DISCARDED:
+        return wanted.with_discarded
+    return wanted.again and standing in {Standing.DONE, Standing.OLDER}
 
 
 def expired(delivery: Delivery, now: datetime) -> bool:

@@ -19,6 +19,8 @@ _STANDINGS = {
     Standing.NEVER: "never done",
     Standing.DONE: "done before",
     Standing.DISCARDED: "discarded by a person",
+    Standing.EDITED: "given up for an edited copy",
+    Standing.PURGED: "purged",
     Standing.OPEN: "wait in retry, quarantine or behind their key",
     Standing.REUSED: "have an id of another message",
     Standing.OLDER: "older than the inbox keeps",
@@ -164,7 +166,8 @@ def _wanted_pairs(wanted: Wanted) -> list[tuple[str, object]]:
     if wanted.left_out:
         pairs.append(("left out", f"{len(wanted.left_out)} keys by name"))
     if wanted.again:
-        pairs.append(("again", "yes, also beyond" if wanted.beyond else "yes"))
+        more = ["also beyond"] * wanted.beyond + ["with what was discarded"] * wanted.with_discarded
+        pairs.append(("again", ", ".join(["yes", *more])))
     if wanted.handler is not None:
         pairs.append(("handler", wanted.handler))
     pairs.append(("rate", f"{wanted.rate:g}/s, halts after {wanted.most_failures} failures"))
@@ -184,6 +187,7 @@ def _progress_pairs(now: Progress) -> list[tuple[str, object]]:
     ]
     for label, n in (
         ("done before", now.duplicates),
+        ("given up by a person", now.given_up),
         ("older than kept", now.older),
         ("waiting elsewhere", now.open),
         ("used ids", now.reused),

@@ -89,6 +89,7 @@ class Progress:
         retry, parked: Not proved yet.
         resting: Of those, what waits in retry, behind another message, or for a person.
         duplicates: Not handed over, since done before.
+        given_up: Not handed over, since discarded by a person, with or without an edited copy, or purged.
         older: Not handed over, since older than what the inbox keeps.
         open, reused: Not handed over, since it waits elsewhere; since its id is another's.
         moved: Not handed over, since newer messages of its key were done after the plan.
@@ -106,6 +107,7 @@ class Progress:
     parked: int
     resting: int
     duplicates: int
+    given_up: int
     older: int
     open: int
     reused: int
@@ -137,7 +139,8 @@ def progress_of(parts: Sequence[Part], unproved: Mapping[str, Counted]) -> Progr
         retry=retry.n,
         parked=parked.n,
         resting=retry.n + parked.behind,
-        duplicates=counts["was-done"] + counts["was-discarded"],
+        duplicates=counts["was-done"],
+        given_up=counts["was-discarded"] + counts["was-edited"] + counts["was-purged"],
         older=counts["was-older"],
         open=counts["was-open"],
         reused=counts["was-reused"],

@@ -22,11 +22,23 @@ SELECT clock_timestamp() AS now,
 """What decides how a replay would go; kept_from is since when the inbox keeps every row, null: it keeps all."""
 
 STANDINGS = """
-SELECT i.message_id, i.outcome, i.digest FROM {schema}.inbox AS i
+SELECT i.message_id, i.outcome, i.digest, q.edited_as IS NOT NULL AS edited,
+    q.purged_at IS NOT NULL OR (i.outcome = 'discarded' AND i.reason = 'purged') IS TRUE AS purged
+FROM {schema}.inbox AS i
+LEFT JOIN {schema}.quarantined_message AS q
+    ON q.message_id = i.message_id AND q.group_id = i.group_id AND q.topic = i.topic
 WHERE i.message_id = ANY(%(ids)s::uuid[]) AND i.message_id >= %(low)s::uuid AND i.message_id <= %(high)s::uuid
   AND i.group_id = %(group)s AND i.topic = %(topic)s
+UNION ALL
+SELECT q.message_id, 'discarded', NULL, q.edited_as IS NOT NULL, q.purged_at IS NOT NULL
+FROM {schema}.quarantined_message AS q
+WHERE q.message_id = ANY(%(ids)s::uuid[]) AND q.group_id = %(group)s AND q.topic = %(topic)s
+  AND (q.state = 'discarded' OR q.purged_at IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM {schema}.inbox AS i
+      WHERE i.message_id = q.message_id AND i.message_id >= %(low)s::uuid AND i.message_id <= %(high)s::uuid
+        AND i.group_id = q.group_id AND i.topic = q.topic)
 """
-"""What the inbox knows of these messages."""
+"""What the tables know of these messages; what was given up is known also where the inbox has forgotten it."""
 
 STUCK_KEYS = """
 SELECT k.key_hash FROM {schema}.parked_key AS k

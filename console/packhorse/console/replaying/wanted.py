@@ -26,6 +26,7 @@ class Wanted:
         keys: Keys; empty: all.
         left_out: Keys that are not replayed.
         again: Also messages that are done are done once more.
+        with_discarded: Also those that a person discarded; never those that an edited copy took the place of, or that were purged.
         beyond: Also those of keys that have messages done beyond the range, or since.
         handler: A named handler, instead of the ones that live messages go to.
         rate: Messages a second.
@@ -46,6 +47,7 @@ class Wanted:
     keys: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     again: bool = False
+    with_discarded: bool = False
     beyond: bool = False
     handler: str | None = None
     rate: float = 500.0
@@ -55,6 +57,10 @@ class Wanted:
         self._check_range()
         if self.beyond and not self.again:
             raise UsageError("--beyond belongs to --again: without it nothing that is done is done once more")
+        if self.with_discarded and not self.again:
+            raise UsageError(
+                "--with-discarded belongs to --again: without it nothing that was given up is done after all"
+            )
         if self.again and self.handler is not None:
             raise UsageError("--handler takes every message of the range anyway; leave --again out")
         if not 0.1 <= self.rate <= MOST_RATE:

@@ -29,6 +29,7 @@ class PlanBody(Asked):
         types, keys: These alone; empty: all.
         left_out: Keys that are not replayed.
         again: Also messages that are done are done once more: every effect happens again.
+        with_discarded: Of `again`: also what a person has discarded.
         beyond: Also those of keys that have messages done beyond the range, or since; needs an admin to run.
         handler: A handler for replays by name, instead of those that live messages go to.
         rate: Messages a second.
@@ -47,6 +48,7 @@ class PlanBody(Asked):
     keys: _Keys = Field(default_factory=list)
     left_out: _Keys = Field(default_factory=list)
     again: StrictBool = False
+    with_discarded: StrictBool = False
     beyond: StrictBool = False
     handler: Name | None = None
     rate: Annotated[float, Field(ge=0.1, le=MOST_RATE)] = 500.0

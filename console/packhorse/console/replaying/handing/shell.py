@@ -301,6 +301,7 @@ def progress_line(now: Progress) -> str:
         (now.failed, "stopped"),
         (now.resting, "resting"),
         (now.duplicates, "done before"),
+        (now.given_up, "given up by a person"),
         (now.older, "older than the inbox keeps"),
         (now.open, "waiting elsewhere"),
         (now.moved, "of keys that have moved on"),
