@@ -223,6 +223,18 @@ def test_a_redrive_changes_three_rows_at_once(service: Service, connection: psyc
     assert act.detail == {"attempt": 6, "redrive": 1}
 
 
+def test_a_redrive_forgets_why_the_broker_refused_the_one_before(
+    service: Service, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a refusal of before stands for this redrive: a set that waits for its outcome would take it for refused."""
+    message_id = rested(connection)
+    connection.execute("UPDATE packhorse.quarantined_message SET redrive_refused = 'too large'")
+    order = service.quarantine.preview(message_id, group=None, topic=None).order
+    service.quarantine.redrive(order, why=WHY)
+    row = connection.execute("SELECT redrive_refused FROM packhorse.quarantined_message").fetchone()
+    assert row == (None,)
+
+
 @pytest.mark.case("O-02")
 def test_of_two_operators_one_acts_and_the_other_is_told_who(
     database: str, service: Service, connection: psycopg.Connection[Any]

@@ -82,7 +82,7 @@ WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
 
 CLAIM_REDRIVE = """
 UPDATE {schema}.quarantined_message AS q
-SET state = 'redriven', redrives = q.redrives + 1, redrive_sent_at = NULL
+SET state = 'redriven', redrives = q.redrives + 1, redrive_sent_at = NULL, redrive_refused = NULL
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
   AND q.state = 'quarantined' AND q.redrives = %(redrives)s AND q.quarantined_at = %(quarantined_at)s
 RETURNING q.redrives
