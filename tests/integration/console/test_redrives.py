@@ -629,6 +629,33 @@ def test_a_connection_that_is_cut_in_the_middle_is_waited_out(
     assert redrives.find(run)[1].good == 30
 
 
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [
+        ("DELETE FROM packhorse.inbox WHERE outcome = 'retry'", "its outcome is not known"),
+        (
+            "UPDATE packhorse.inbox SET outcome = 'discarded', reason = 'purged' WHERE outcome = 'retry'",
+            "discarded: purged",
+        ),
+    ],
+)
+def test_a_member_that_was_forgotten_or_purged_tells_nothing_of_the_cause(
+    tables: Database, redrives: Redrives, connection: psycopg.Connection[Any], statement: str, left: str
+) -> None:
+    """Fails when the run waits for ever for an inbox row that is gone, or halts since somebody erased a person's data."""
+    for n in range(3):
+        rested(connection, key=b"%d" % n)
+    run, group = confirmed(redrives), Group(connection)
+    shell = shell_of(tables, run)
+    shell.step(1.0)
+    connection.execute(statement.encode())
+    driven(shell, group)
+    row, progress = redrives.find(run)
+    assert (row.state, progress.good, progress.left, progress.bad) == (RunState.ENDED, 2, 1, 0)
+    said = one(connection, "SELECT said FROM packhorse.redrive_member WHERE state = 'left'")
+    assert said.startswith(left)
+
+
 class Unanswered(Leases):
     """Loses the answer of one commit, as a connection does that is cut in it."""
 

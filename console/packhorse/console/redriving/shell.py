@@ -150,6 +150,7 @@ class RedriveShell:
             if now - self._stuck_at >= STUCK_EVERY:
                 self._stuck_at = now
                 found += rows.all(sql.FIND_STUCK, self._values())
+                found += rows.all(sql.FIND_FORGOTTEN, self._values())
         if found:
             self._signal(Point.AFTER_PROOF)
         seen = ((row["stage"], row["state"], row["refused"]) for row in found)

@@ -176,7 +176,8 @@ SELECT m.state, count(*) AS n,
     count(*) FILTER (WHERE i.outcome = 'parked') AS parked,
     count(*) FILTER (WHERE q.redrive_refused IS NOT NULL AND q.redrive_sent_at IS NULL AND i.outcome = 'retry') AS refused,
     count(*) FILTER (WHERE i.attempt > m.attempt AND i.outcome IN ('done', 'skipped')) AS good,
-    count(*) FILTER (WHERE i.attempt > m.attempt AND i.outcome IN ('quarantine', 'uncertain', 'discarded')) AS bad
+    count(*) FILTER (WHERE i.attempt > m.attempt AND (i.outcome IN ('quarantine', 'uncertain')
+        OR i.outcome = 'discarded' AND i.reason IS DISTINCT FROM 'purged')) AS bad
 FROM {schema}.redrive_member AS m
 LEFT JOIN {schema}.inbox AS i ON m.state = 'asked'
     AND i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic

@@ -209,7 +209,8 @@ WHERE <key of u> AND (k.head_id IS NULL OR NOT EXISTS (
 
 PROVE = """
 UPDATE {schema}.redrive_member AS m
-SET state = CASE WHEN i.outcome IN ('done', 'skipped') THEN 'good' ELSE 'bad' END,
+SET state = CASE WHEN i.outcome IN ('done', 'skipped') THEN 'good'
+        WHEN i.outcome = 'discarded' AND (i.reason = 'purged') IS TRUE THEN 'left' ELSE 'bad' END,
     said = CASE i.outcome WHEN 'done' THEN NULL
         WHEN 'skipped' THEN 'skipped' || coalesce(': ' || i.reason, '')
         ELSE i.outcome || coalesce(': ' || i.reason, '') END
@@ -219,7 +220,7 @@ WHERE m.redrive_id = %(id)s AND m.state = 'asked'
   AND i.outcome IN ('done', 'skipped', 'quarantine', 'uncertain', 'discarded')
 RETURNING m.stage, m.state, m.refused
 """
-"""Members that have an outcome since they were asked for."""
+"""Members that have an outcome since they were asked for; one that was purged meanwhile tells nothing of the cause."""
 
 FIND_STUCK = put("""
 UPDATE {schema}.redrive_member AS m
@@ -244,3 +245,12 @@ WHERE m.redrive_id = %(id)s AND m.ordinal = f.ordinal AND m.state = 'asked'
 RETURNING m.stage, m.state, m.refused
 """)
 """Members that will have no outcome by themselves: the broker refuses them, or what their key waits for needs a person."""
+
+FIND_FORGOTTEN = """
+UPDATE {schema}.redrive_member AS m
+SET state = 'left', said = 'its outcome is not known: it ended longer ago than the inbox keeps, while nobody worked on the set'
+WHERE m.redrive_id = %(id)s AND m.state = 'asked' AND NOT EXISTS (SELECT FROM {schema}.inbox AS i
+    WHERE i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic OFFSET 0)
+RETURNING m.stage, m.state, m.refused
+"""
+"""Members whose inbox row is gone; what is open is never forgotten."""
