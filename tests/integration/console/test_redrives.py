@@ -656,6 +656,21 @@ def test_a_member_that_was_forgotten_or_purged_tells_nothing_of_the_cause(
     assert said.startswith(left)
 
 
+def test_old_previews_go_in_portions(redrives: Redrives, connection: psycopg.Connection[Any]) -> None:
+    """Fails when a preview first deletes all members of many large old ones, and times out over it, as the next one does."""
+    rested(connection)
+    connection.execute(
+        "INSERT INTO packhorse.redrive (wanted, rate, stages, members, previewed_by, expires_at)"
+        " SELECT '{}', 1, '{1}', n, 'ann', clock_timestamp() - interval '2 days' FROM unnest(%s::bigint[]) n",
+        ([1_000_000, 90_000, 90_000, 90_000],),
+    )
+    kept = []
+    for _ in range(3):
+        redrives.preview(ALL, QUICK)
+        kept.append(one(connection, "SELECT count(*) FROM packhorse.redrive WHERE previewed_by = 'ann'"))
+    assert kept == [3, 1, 0]
+
+
 class Unanswered(Leases):
     """Loses the answer of one commit, as a connection does that is cut in it."""
 

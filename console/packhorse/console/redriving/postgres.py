@@ -25,6 +25,8 @@ from packhorse.processor.watching.member_row import ALIVE
 
 FREEZE_TIMEOUT = 120.0
 """Seconds that freezing a set may take: a million members are written in one transaction."""
+FORGOTTEN = 200_000
+"""Members of old previews that are deleted along with freezing a set, which must not take longer for it."""
 _NO_CAP = 2_147_483_647
 SAMPLES = 5
 
@@ -52,7 +54,7 @@ class RedriveTables:
         with self._database.acting(
             person, Right.ACT, doing="redrive messages", timeout=FREEZE_TIMEOUT
         ) as act:
-            act.count(sql.FORGET_PREVIEWS)
+            act.count(sql.FORGET_PREVIEWS, {"most": FORGOTTEN})
             made = act.all(sql.INSERT_REDRIVE, _new(act, wanted, how))[0]
             cap = _NO_CAP if how.cap is None else how.cap
             values = _filter(wanted) | {"id": made["id"], "most": how.limit, "cap": cap}

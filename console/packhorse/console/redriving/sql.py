@@ -61,10 +61,14 @@ UPDATE {schema}.redrive AS r SET members = %(members)s, checks = %(checks)s WHER
 FORGET_PREVIEWS = """
 DELETE FROM {schema}.redrive AS r WHERE r.id IN (
     SELECT o.id FROM {schema}.redrive AS o
-    WHERE o.state = 'previewed' AND o.expires_at < clock_timestamp() - interval '1 day' ORDER BY o.id LIMIT 20
+    WHERE o.id IN (SELECT p.id FROM (
+            SELECT e.id, row_number() OVER b AS n, sum(e.members) OVER b AS members FROM {schema}.redrive AS e
+            WHERE e.state = 'previewed' AND e.expires_at < clock_timestamp() - interval '1 day' WINDOW b AS (ORDER BY e.id)
+        ) AS p WHERE p.n = 1 OR (p.n <= 20 AND p.members <= %(most)s))
+      AND o.state = 'previewed'
     FOR UPDATE SKIP LOCKED)
 """
-"""Previews that nobody confirmed, a day after they expired; their members go along."""
+"""Previews that nobody confirmed, a day after they expired; their members go along, of several no more than *most*."""
 
 CHECKED = put("""
 SELECT count(*) AS members,
