@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
@@ -36,6 +36,7 @@ from packhorse.core.errors import DatabaseUnavailable, InfrastructureError
 from packhorse.local.settings import Endpoints
 from packhorse.processor.record import Record
 
+T = TypeVar("T")
 SEEDS = 12
 SOMEBODY = Person(user="test")
 STEP = 0.3
@@ -222,7 +223,7 @@ class Unanswered(HandingTables):
         """Count off, and commit."""
         return self._lost("proved", super().proved())
 
-    def _lost(self, what: str, answer: Any) -> Any:
+    def _lost(self, what: str, answer: T) -> T:
         if self.lose == what:
             self.lose = ""
             raise DatabaseUnavailable("the answer of a commit was lost")
