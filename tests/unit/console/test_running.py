@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from packhorse.console.api.hosting import hosted
 from packhorse.console.running.lease import Ending, Lease, LeaseLost, Standing
 from packhorse.console.running.loop import Keeper, Step, run
-from packhorse.console.running.working import Runner, work
+from packhorse.console.running.working import AT_ONCE, Runner, work
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, PackhorseError, UnknownId
 
@@ -146,16 +147,58 @@ def test_a_run_that_does_not_run_is_not_worked_on() -> None:
         worked(Leased(state="paused"), Steps([]), run_id=7)
 
 
-def test_a_server_works_on_one_abandoned_run_at_a_time() -> None:
-    """Fails when a run with a live lease is taken, or two are at once."""
-    leases, shell, said = Leased(), Steps([Step(wait=60), Step(over=True)]), list[str]()
+@dataclass
+class Several(Leased):
+    """The rows of several runs."""
+
+    runs: list[int] = field(default_factory=list)
+
+    def take(self, run: int, runner: str) -> Lease | None:
+        self.runs.remove(run)
+        return Lease(run=run, token=self.token)
+
+    def free(self) -> int | None:
+        return self.runs[0] if self.runs else None
+
+
+def test_in_a_server_a_run_that_waits_holds_up_no_other() -> None:
+    """Fails when a server works on one run at a time: a redrive of a stopped group would keep all others from going on."""
+    leases, said = Several(runs=list(range(1, AT_ONCE + 2))), list[str]()
+    shells = {each: Steps([Step(wait=60), Step(over=True)]) for each in leases.runs}
     runner = Runner(
-        what="redrive", leases=leases, renewing=leases, begin=lambda lease: shell, log=said.append
+        what="redrive",
+        leases=leases,
+        renewing=leases,
+        begin=lambda lease: shells[lease.run],
+        log=said.append,
     )
-    assert runner.look()
-    assert shell.began.wait(10)
+    for each in range(1, AT_ONCE + 1):
+        assert runner.look()
+        assert shells[each].began.wait(10)
     assert not runner.look()
     runner.stop()
-    assert shell.closed.is_set()
-    assert said == ["redrive 1: taken", "redrive 1: left; 1 made"]
+    assert [shells[each].closed.is_set() for each in sorted(shells)] == [*[True] * AT_ONCE, False]
+    assert sorted(text for text in said if "left" in text) == [
+        f"redrive {each}: left; 1 made" for each in range(1, AT_ONCE + 1)
+    ]
     assert not runner.look()
+
+
+def test_a_runner_in_trouble_keeps_no_other_from_looking() -> None:
+    """Fails when the look of one kind of run, whose table is missing say, ends the round of looks."""
+    looked = threading.Event()
+
+    class Failing:
+        def look(self) -> bool:
+            raise DatabaseUnavailable("away")
+
+        def stop(self, timeout: float = 10.0) -> None:
+            pass
+
+    class Looking(Failing):
+        def look(self) -> bool:
+            looked.set()
+            return False
+
+    with hosted([Failing(), Looking()], every=0.001):
+        assert looked.wait(10)

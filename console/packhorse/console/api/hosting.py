@@ -43,15 +43,20 @@ def hosted(runners: Sequence[Looks], *, every: float = EVERY, patience: float = 
 
 
 def _look_on(runners: Sequence[Looks], stop: threading.Event, every: float) -> None:
-    told = ""
+    told: dict[int, str] = {}
     while not stop.wait(every):
-        try:
-            for runner in runners:
-                runner.look()
-            told = ""
-        except PackhorseError as error:  # told once, not every second
-            if str(error) != told:
-                _log.warning("can't look for runs", error=type(error).__name__, text=str(error))
-                told = str(error)
-        except Exception as error:  # noqa: BLE001 the thread must go on, whatever one look met
-            _log.error("a look for runs failed", error=type(error).__name__)
+        for at, runner in enumerate(runners):
+            told[at] = _looked(runner, told.get(at, ""))
+
+
+def _looked(runner: Looks, told: str) -> str:
+    """Have *runner* look, and return what was told of it last: trouble once, not every second."""
+    try:
+        runner.look()
+    except PackhorseError as error:
+        if str(error) != told:
+            _log.warning("can't look for runs", error=type(error).__name__, text=str(error))
+        return str(error)
+    except Exception as error:  # noqa: BLE001 the thread must go on, whatever one look met
+        _log.error("a look for runs failed", error=type(error).__name__)
+    return ""

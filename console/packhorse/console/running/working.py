@@ -12,6 +12,8 @@ from packhorse.console.running.loop import Keeper, Renews, Shell, Tell, run
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Clock
 from packhorse.core.errors import InfrastructureError, OwnershipLost, PackhorseError, UnknownId
 
+AT_ONCE = 4
+"""Runs of one kind that a server works on at once: one that waits, for a group that is stopped say, holds up no other."""
 _POLL = 0.25
 """Seconds between two tries to have a run whose runner may be dead."""
 
@@ -149,7 +151,7 @@ class Runner:
     """
     Work on abandoned runs of one kind in the background of a server: those that run and that nobody's lease holds.
 
-    One run at a time, in a thread of its own; a server calls `look` every second or so.
+    Up to `AT_ONCE` of them, each in a thread of its own; a server calls `look` every second or so.
 
     Args:
         what: What the runs are called: redrive or replay.
@@ -174,16 +176,17 @@ class Runner:
         self._log = log
         self._clock = clock
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     @property
     def busy(self) -> bool:
-        """Return whether a run is being worked on here."""
-        return self._thread is not None and self._thread.is_alive()
+        """Return whether as many runs are being worked on here as may be."""
+        self._threads = [each for each in self._threads if each.is_alive()]
+        return len(self._threads) >= AT_ONCE
 
     def look(self) -> bool:
         """
-        Take one run without a live lease, unless one is in hand here; return whether one was taken.
+        Take one run without a live lease, unless enough are in hand here; return whether one was taken.
 
         Raises:
             DatabaseUnavailable, NotReady: Look again later.
@@ -195,17 +198,19 @@ class Runner:
         if (lease := self._leases.take(run_id, this_runner())) is None:
             return False
         self._log(f"{self._what} {run_id}: taken")
-        self._thread = threading.Thread(
+        thread = threading.Thread(
             target=self._work, args=(lease,), name=f"packhorse-{self._what}-{run_id}", daemon=True
         )
-        self._thread.start()
+        self._threads.append(thread)
+        thread.start()
         return True
 
     def stop(self, timeout: float = 10.0) -> None:
-        """Finish the step in hand, leave the run to others, and take none any more."""
+        """Finish the steps in hand, leave the runs to others, and take none any more; waits up to *timeout* seconds."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout)
+        until = self._clock.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, until - self._clock.monotonic()))
 
     def _work(self, lease: Lease) -> None:
         """Work on the run; after an error that nothing mends the lease is kept, so that the next try waits for its end."""
