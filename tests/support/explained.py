@@ -1,6 +1,7 @@
 """Standings of a message and of a key, from facts, and their explanations as text: `python -m tests.support.explained` prints all."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
@@ -304,6 +305,14 @@ MESSAGES: Mapping[str, tuple[Facts, Search]] = {
         NOT_ASKED,
     ),
     "quarantine, a member of a redrive": (resting(around=around(memberships=(MEMBER,))), NOT_ASKED),
+    "discarded, after a redrive was previewed": (
+        fixed(
+            inbox=(inbox_row(outcome=Outcome.DISCARDED),),
+            quarantined=(quarantined(state=State.DISCARDED),),
+            around=around(memberships=(replace(MEMBER, run_state="previewed", as_frozen=False),)),
+        ),
+        NOT_ASKED,
+    ),
     "quarantine, its bytes gone": (resting(quarantined=()), NOT_ASKED),
     "redrive asked": (redriven(), NOT_ASKED),
     "redrive sent": (redriven(sent=NOW), NOT_ASKED),

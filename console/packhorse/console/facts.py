@@ -109,9 +109,10 @@ class Discard:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
     """
-    The durable fact that a group has dealt with a message; partition and offset are of its latest delivery.
+    The durable fact that a group has dealt with a message; partition and offset are where it stands on its topic.
 
     Attributes:
+        deliveries: Records with its id that were read: itself, itself once more, copies in tiers, wake-ups of its key.
         behind: The head of its key, which a parked message waits for; None when none is known: the key is paused, or about
             to be drained.
     """

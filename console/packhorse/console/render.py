@@ -13,6 +13,7 @@ from packhorse.console.quarantine.redrive import Preview
 from packhorse.console.quarantine.service import Shown
 from packhorse.console.truth.render import group_json, group_pairs, message_json, message_pairs
 from packhorse.console.truth.status import GroupStatus, Redrive, Status
+from packhorse.core.text import counted
 
 _REDRIVE_STEPS = (Redrive.ASKED, Redrive.SENT, Redrive.PROVED)
 
@@ -58,7 +59,7 @@ def status_sheet(status: Status, *, show_key: bool) -> RenderableType:
         ("on topic", "not known" if place is None else f"{place.topic}/{place.partition}/{place.offset}"),
         ("search", status.search.said),
         (
-            "deliveries",
+            "records read",
             str(sum(group.inbox.deliveries for group in status.groups if group.inbox is not None)),
         ),
     ]
@@ -204,7 +205,8 @@ def _group(status: Status, group: GroupStatus) -> RenderableType:
     inbox = group.inbox
     if inbox is not None:
         pairs += [
-            ("delivered", f"{inbox.deliveries} times, at {inbox.topic}/{inbox.partition}/{inbox.offset}"),
+            ("stands at", f"{inbox.topic}/{inbox.partition}/{inbox.offset}"),
+            ("was read", read_line(inbox.deliveries)),
             ("outcome", f"{inbox.outcome} since {at(inbox.changed_at)}"),
             ("attempt", inbox.attempt),
         ]
@@ -223,6 +225,18 @@ def _group(status: Status, group: GroupStatus) -> RenderableType:
     pairs += group_pairs(status, group)
     heading = Text(f"\ngroup {plain(group.group)}, topic {plain(group.topic)}", style="bold")
     return Group(heading, sheet(pairs, indent=2), *_attempts(group.attempts))
+
+
+def read_line(records: int) -> str:
+    """
+    Return how many records of a message were read: copies in tiers and wake-ups of its key bear its id, and count.
+
+    >>> read_line(1)
+    'once'
+    """
+    if records == 1:
+        return "once"
+    return f"{counted(records, 'time')}: where it stands, there once more, or as copies in tiers and wake-ups of its key"
 
 
 def redrive_line(redrive: Redrive) -> str:

@@ -107,3 +107,61 @@ def test_a_key_is_neither_shown_nor_kept(run: Any, connection: psycopg.Connectio
     )
     texts = [each.out + each.err for each in shown] + [row[0] for row in kept]
     assert not [text for text in texts if "ann@example.org" in text]
+
+
+@pytest.mark.case("O-02")
+def test_what_an_aborted_redrive_has_not_asked_for_waits_for_nothing(
+    run: Any, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when members of a redrive that is over are told as waiting, by its status or by its members."""
+    rested(connection)
+    redrive = run("preview", "--all", "--json").json()["id"]
+    assert run("abort", redrive, "--why", "the wrong set").code == 0
+    progress = run("status", redrive, "--json").json()["progress"]
+    assert (progress["waiting"], progress["left"]) == (0, 1)
+    assert "waiting" not in run("status", redrive).out
+    (member,) = run("members", redrive, "--state", "left", "--json").json()["members"]
+    assert member["said"] == "the run was aborted before its turn"
+
+
+@pytest.mark.case("O-03")
+def test_a_member_that_stopped_again_was_sent_as_the_status_counts_it(
+    run: Any, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when members are said to be sent by the copy alone, which is forgotten when one stops again."""
+    rested(connection)
+    redrive = run("preview", "--all", "--json").json()["id"]
+    assert run("run", redrive, *WHY, "--detach", "--yes").code == 0
+    connection.execute("UPDATE packhorse.redrive_member SET state = 'bad', stage = 0, said = 'quarantine'")
+    assert run("status", redrive, "--json").json()["progress"]["sent"] == 1
+    (member,) = run("members", redrive, "--state", "bad", "--json").json()["members"]
+    assert (member["sent"], member["sent_at"]) == (True, None)
+
+
+@pytest.mark.case("O-03")
+def test_what_is_borne_is_said_in_the_numbers_of_the_set(
+    run: Any, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a preview speaks of a tenth where a small set bears more."""
+    for n in range(13):
+        rested(connection, key=b"%d" % n)
+    shown = run("preview", "--all").out
+    assert "none of the 1 in stage 1, none of the 5 in stage 2, 2 of the 7 in stage 3" in shown
+    assert "tenth" not in shown
+
+
+@pytest.mark.case("X-01")
+def test_a_member_that_was_discarded_after_the_preview_is_told_so(
+    run: Any, database: str, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a message is said to wait in a redrive that will pass it over."""
+    message_id = rested(connection)
+    redrive = run("preview", "--all", "--json").json()["id"]
+    before = packhorse("explain", message_id, PACKHORSE_DATABASE_URL=database).out
+    assert f"it is a member of redrive {redrive}" in before
+    told = ("--why", "wrong", "--yes")
+    assert packhorse("quarantine", "discard", message_id, *told, PACKHORSE_DATABASE_URL=database).code == 0
+    after = packhorse("explain", message_id, PACKHORSE_DATABASE_URL=database).out
+    assert f"it was a member of redrive {redrive}, which is previewed; it has moved" in after
+    status = packhorse("status", message_id, PACKHORSE_DATABASE_URL=database).out
+    assert "will not be redriven by it" in status

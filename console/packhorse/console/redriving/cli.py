@@ -78,7 +78,7 @@ def preview(
         typer.Option(
             "--most-failures",
             metavar="N",
-            help="Halt when more of one stage fail again; else none in small stages, then a tenth.",
+            help="Halt when more of one stage fail again; else none in stages of fewer than 20, then a tenth of the full stage.",
         ),
     ] = None,
     beyond_cap: Annotated[

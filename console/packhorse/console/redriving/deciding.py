@@ -30,7 +30,8 @@ class Plan:
     Attributes:
         rate: Members a second, at most.
         stages: Sizes of the first stages; then each is five times the one before.
-        most_failures: Failures in one stage that are borne; None: none in stages of fewer than 20, else a tenth.
+        most_failures: Failures in one stage that are borne; None: none in stages of fewer than 20, else a tenth of its full size,
+            also where fewer are left for it.
         first: The number of the stage that the sizes begin with: after a halt they begin small again.
     """
 

@@ -109,7 +109,7 @@ class Progress:
         good, bad: Proved by an outcome: done or skipped; failed again.
         moved: Not as they were previewed when their turn came: not redriven here.
         left: Not asked for, or waiting behind something that needs a person; each says why.
-        sent: Of all that were asked for: the broker has the copy.
+        sent: Of all that were asked for: the broker has the copy, or they were run without one.
         parked: Of those asked for: they wait behind another message of their key.
         refused: Of those asked for: the broker does not take them.
     """
@@ -163,7 +163,8 @@ class MemberRow:
     Attributes:
         attempt, redrives: As they were frozen.
         outcome: What its inbox row says now.
-        sent_at: When the broker had the copy of its last redrive.
+        sent: The broker has the copy, or it was run without one; as `Progress` counts it.
+        sent_at: When the broker had the copy of its last redrive; None after it stopped again.
         refused: Why the broker does not take it.
     """
 
@@ -182,3 +183,4 @@ class MemberRow:
     outcome: str | None
     sent_at: datetime | None
     refused: str | None
+    sent: bool

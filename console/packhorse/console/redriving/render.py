@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from packhorse.console.output import at, said, sheet, table
+from packhorse.console.redriving.deciding import Plan
 from packhorse.console.redriving.records import Frozen, MemberRow, Progress, RedriveRow, RunState
 
 
@@ -47,19 +48,22 @@ def redrive_sheet(row: RedriveRow, progress: Progress) -> RenderableType:
     ]
     if row.confirmed_at is not None:
         pairs += [("confirmed", f"{at(row.confirmed_at)} by {row.confirmed_by}: {row.why}")]
+    over = row.state is RunState.ABORTED
     pairs += [
         ("rate", f"at most {row.rate:g} a second, in stages {_stages(row)}; in stage {row.stage + 1}"),
         ("halts", _halts(row)),
-        ("waiting", f"{progress.waiting} of {progress.total}"),
+        *([] if over else [("waiting", f"{progress.waiting} of {progress.total}")]),
         ("asked", f"{progress.asked + progress.good + progress.bad}: ordered in the tables"),
-        ("sent", f"{progress.sent}: the broker has the copy"),
+        ("sent", f"{progress.sent}: the broker has the copy, or they were run without one"),
         ("proved", f"{progress.good} good, {progress.bad} failed again"),
     ]
     more = (
         ("parked", progress.parked, "wait behind another message of their key"),
         ("refused", progress.refused, "the broker does not take them; the members say why"),
         ("moved", progress.moved, "were not as previewed when their turn came, and are not redriven here"),
-        ("left", progress.left, "were left out or wait for a person; the members say why"),
+        ("left", progress.left, "were left out or wait for a person; the members say why")
+        if not over
+        else ("left", progress.left, "are not redriven here: it was aborted, or they say why"),
     )
     pairs += [(name, f"{count}: {what}") for name, count, what in more if count]
     odd = (("bad", progress.bad), ("moved", progress.moved), ("left", progress.left))
@@ -88,7 +92,8 @@ def members_table(rows: tuple[MemberRow, ...]) -> RenderableType:
 
 def _member(row: MemberRow) -> tuple[object, ...]:
     told = row.said or row.refused
-    return row.ordinal, row.id, row.group, row.topic, row.state, row.asked_at, row.sent_at, row.outcome, told
+    sent = row.sent_at if row.sent and row.sent_at is not None else "yes" if row.sent else None
+    return row.ordinal, row.id, row.group, row.topic, row.state, row.asked_at, sent, row.outcome, told
 
 
 def standing(row: RedriveRow) -> str:
@@ -130,6 +135,16 @@ def _stages(row: RedriveRow) -> str:
 
 
 def _halts(row: RedriveRow) -> str:
-    if row.most_failures is None:
-        return "by itself at the first failure in a small stage, or when more than a tenth of a larger one fail again"
-    return f"by itself when more than {row.most_failures} of a stage fail again"
+    """Return what is borne, in the numbers of this set: a tenth is of a stage's full size, also where fewer are left for it."""
+    if row.most_failures is not None:
+        return f"by itself when more than {row.most_failures} of one stage fail again"
+    plan = Plan(rate=row.rate, stages=row.stages)
+    borne, begun, stage = [], 0, 0
+    while begun < row.members and stage < len(row.stages):
+        size = plan.size(stage)
+        takes = min(size, row.members - begun)
+        borne.append(f"{plan.borne(stage) or 'none'} of the {takes} in stage {stage + 1}")
+        begun, stage = begun + size, stage + 1
+    more = ", then a tenth of each stage" if begun < row.members else ""
+    again = "" if row.stage < 1 else "; after a halt it begins small again"
+    return f"by itself when more fail again than are borne: {', '.join(borne)}{more}{again}"

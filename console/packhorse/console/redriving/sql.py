@@ -174,8 +174,12 @@ RETURNING r.members
 """
 """A person pauses, resumes or aborts; after a halt the stages begin small again."""
 
+_STANDING = """CASE WHEN m.state = 'waiting' AND (SELECT r.state FROM {schema}.redrive AS r WHERE r.id = %(id)s) = 'aborted'
+        THEN 'left' ELSE m.state END"""
+"""How member m stands: what an aborted run has not asked for does not wait for anything."""
+
 PROGRESS = """
-SELECT m.state, count(*) AS n,
+SELECT <standing> AS state, count(*) AS n,
     count(*) FILTER (WHERE q.redrive_sent_at IS NOT NULL OR i.outcome NOT IN ('retry', 'parked')) AS sent,
     count(*) FILTER (WHERE i.outcome = 'parked') AS parked,
     count(*) FILTER (WHERE q.redrive_refused IS NOT NULL AND q.redrive_sent_at IS NULL AND i.outcome = 'retry') AS refused,
@@ -187,18 +191,22 @@ LEFT JOIN {schema}.inbox AS i ON m.state = 'asked'
     AND i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic
 LEFT JOIN {schema}.quarantined_message AS q ON m.state = 'asked'
     AND q.message_id = m.message_id AND q.group_id = m.group_id AND q.topic = m.topic
-WHERE m.redrive_id = %(id)s GROUP BY m.state
-"""
+WHERE m.redrive_id = %(id)s GROUP BY 1
+""".replace("<standing>", _STANDING)
 """How the members stand; of those that are asked for, by what the tables say now."""
 
 MEMBERS = """
 SELECT m.ordinal, m.message_id AS id, m.group_id AS "group", m.topic, m.partition, m."offset", m.attempt, m.redrives,
-    m.state, m.stage, m.asked_at, m.said, i.outcome, q.redrive_sent_at AS sent_at, q.redrive_refused AS refused
+    <standing> AS state, m.stage, m.asked_at,
+    CASE WHEN m.state = 'waiting' AND <standing> = 'left' THEN 'the run was aborted before its turn' ELSE m.said END AS said,
+    i.outcome, q.redrive_sent_at AS sent_at, q.redrive_refused AS refused,
+    m.state IN ('good', 'bad')
+        OR m.state = 'asked' AND (q.redrive_sent_at IS NOT NULL OR i.outcome NOT IN ('retry', 'parked')) IS TRUE AS sent
 FROM {schema}.redrive_member AS m
 LEFT JOIN {schema}.inbox AS i ON i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic
 LEFT JOIN {schema}.quarantined_message AS q
     ON q.message_id = m.message_id AND q.group_id = m.group_id AND q.topic = m.topic
-WHERE m.redrive_id = %(id)s AND (%(state)s::text IS NULL OR m.state = %(state)s) AND m.ordinal > %(after)s
+WHERE m.redrive_id = %(id)s AND (%(state)s::text IS NULL OR <standing> = %(state)s) AND m.ordinal > %(after)s
 ORDER BY m.ordinal LIMIT %(most)s
-"""
+""".replace("<standing>", _STANDING)
 """One page of a set's members, in the order in which they are asked for."""

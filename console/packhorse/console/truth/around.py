@@ -164,6 +164,7 @@ class Membership:
         run_state: previewed, running, paused, halted, aborted or ended.
         state: waiting, asked, good, bad, moved or left.
         live: A runner holds its lease.
+        as_frozen: It has not moved since; one that waits and has is not redriven.
     """
 
     run: int
@@ -177,6 +178,7 @@ class Membership:
     said: str | None
     run_said: str | None
     live: bool
+    as_frozen: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,10 @@ def _done(draft: Draft, group: GroupStatus, inbox: InboxRow, viewer: Viewer) -> 
     if failed:
         draft.stands.append(f"{failed} {_plural('attempt', failed)} failed before")
     if inbox.deliveries > 1:
-        draft.stands.append(f"it was delivered {inbox.deliveries} times; only one of them had an effect")
+        draft.stands.append(
+            f"{inbox.deliveries} records of it were read (delivered again, copies in tiers, wake-ups of its key); only one had an "
+            "effect"
+        )
     draft.nothing = OVER
 
 
@@ -222,7 +225,7 @@ def _quarantine(draft: Draft, status: Status, group: GroupStatus, inbox: InboxRo
         )
     _behind(draft, status, group)
     run = next((one for one in mine(status.around.memberships, group) if one.run_state == "running"), None)
-    if run is not None and run.state == "waiting":
+    if run is not None and run.state == "waiting" and run.as_frozen:
         draft.waits.append(f"for its turn in redrive {run.run}")
         draft.next.append(
             f"redrive {run.run} orders its next attempt when its turn comes, unless somebody acts on it before"
@@ -313,6 +316,12 @@ def _runs(draft: Draft, status: Status, group: GroupStatus, viewer: Viewer) -> N
             "waiting",
             "asked",
         }:
+            if not one.as_frozen:
+                draft.stands.append(
+                    f"it was a member of redrive {one.run}, which is {one.run_state}; it has moved since that was frozen, and will "
+                    "not be redriven by it"
+                )
+                continue
             runner = "" if one.live or one.run_state != "running" else ", but nobody runs it"
             draft.stands.append(
                 f"it is a member of redrive {one.run}, which is {one.run_state}{runner}; here it is {one.state}"

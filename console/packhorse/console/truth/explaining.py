@@ -71,6 +71,8 @@ def _ways(status: Status, viewer: Viewer, schema: str) -> list[str]:
 
 def _message(status: Status, viewer: Viewer) -> Part:
     draft = Draft(about=f"message {status.id}")
+    if status.groups or status.awaited:
+        draft.stands.append(f"in short: {status.standing}")
     row = status.recorded
     of = status.around.replay_of
     if of is not None:
@@ -114,7 +116,7 @@ def _published(draft: Draft, status: Status, viewer: Viewer) -> None:
     match status.published:
         case Published.YES:
             draft.stands.append(f"published: {status.published_why}")
-            draft.nothing = "nothing: the relay is through with it"
+            draft.nothing = "see below, at each group"
             if not status.groups and not status.awaited:
                 draft.stands.append(
                     "no group that works in this database reads its topic, as far as is known"

@@ -104,7 +104,8 @@ def membership_line(one: Membership) -> str:
     )
     said = "" if one.said is None else f" ({one.said})"
     runner = "" if one.run_state != "running" or one.live else ", but nobody runs it"
-    return f"{one.state}{said}; the run is {one.run_state}{runner}, {people}"
+    moved = "" if one.as_frozen else ", has moved since it was frozen and will not be redriven by it"
+    return f"{one.state}{said}{moved}; the run is {one.run_state}{runner}, {people}"
 
 
 def replay_line(replay: Replayed) -> str:

@@ -95,13 +95,23 @@ GROUP BY g.name ORDER BY g.name
 """The processes of these groups, and what the living ones say of themselves."""
 
 MEMBERSHIPS = """
-SELECT m.redrive_id AS run, r.state AS run_state, m.state, m.group_id AS "group", m.topic, r.previewed_by, r.confirmed_by,
-       m.asked_at, m.said, r.said AS run_said, coalesce(r.lease_until > clock_timestamp(), false) AS live
+SELECT m.redrive_id AS run, r.state AS run_state,
+       CASE WHEN m.state = 'waiting' AND r.state = 'aborted' THEN 'left' ELSE m.state END AS state, m.group_id AS "group", m.topic, r.previewed_by, r.confirmed_by,
+       m.asked_at, m.said, r.said AS run_said, coalesce(r.lease_until > clock_timestamp(), false) AS live,
+       m.state <> 'waiting' OR EXISTS (SELECT FROM {schema}.inbox AS i
+           JOIN {schema}.quarantined_message AS q
+             ON q.message_id = i.message_id AND q.group_id = i.group_id AND q.topic = i.topic
+           WHERE i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic
+             AND i.outcome = 'quarantine' AND i.attempt = m.attempt AND q.state = 'quarantined'
+             AND q.redrives = m.redrives AND q.quarantined_at = m.quarantined_at AND q.purged_at IS NULL) AS as_frozen
 FROM {schema}.redrive_member AS m JOIN {schema}.redrive AS r ON r.id = m.redrive_id
 WHERE m.message_id = %(id)s AND (r.state <> 'previewed' OR r.expires_at > clock_timestamp())
 ORDER BY m.redrive_id, m.ordinal LIMIT 20
 """
-"""Redrives that the message is a member of; previews that have expired are nothing any more."""
+"""
+Redrives that the message is a member of; previews that have expired are nothing any more. Which of those that wait are not as they
+were frozen is asked as the runner asks it.
+"""
 
 REPLAY_RUNS = """
 SELECT r.id AS run, r.state AS run_state, r.group_id AS "group", r.topic, coalesce(r.confirmed_by, r.planned_by) AS planned_by,
