@@ -305,3 +305,25 @@ def test_a_gap_that_was_passed_by_an_unanswered_commit_is_not_passed_again(
     assert row is not None
     assert row[0] > 2
     assert row[1] == 2
+
+
+def test_again_leaves_out_a_key_that_is_done_above_the_watermark(replayed: Replayed, tables: str) -> None:
+    """Fails when the runner goes by the watermark alone: old state comes over what the live group has done above it."""
+    with psycopg.connect(tables, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE packhorse.replay SET wanted = wanted || '{\"again\": true}', again = true, rate = 1000"
+        )
+        connection.execute("UPDATE packhorse.replay_partition SET past = 4")
+        for offset in range(
+            5
+        ):  # what is done, beside the last one, which is not: the watermark stays at the range's end
+            connection.execute(
+                'INSERT INTO packhorse.inbox (group_id, topic, message_id, outcome, attempt, partition, "offset")'
+                " VALUES (%s, %s, %s, 'done', 1, 0, %s)",
+                (GROUP, TOPIC, delivery(offset, KEYS[offset % 2]).id, offset),
+            )
+        shell, _ = shell_of(replayed, Log)
+        for step in range(30):
+            shell.step(3.0 * step)
+        row = connection.execute("SELECT position, counts FROM packhorse.replay_partition").fetchone()
+    assert row == (4, {"handed": 2, "moved": 2})

@@ -323,6 +323,20 @@ def test_a_key_that_moved_on_is_left_out_unless_it_is_in_hand() -> None:
     assert len(tail.stay([delivery(5, key=b"a")])) == 1
 
 
+def test_a_key_that_is_done_above_the_watermark_has_moved_on() -> None:
+    """Fails when only what is below the watermark counts: one slow message would hide that later ones of other keys are done."""
+    tail = Tail(10, {hashed(b"mine")}, read=10)
+    above = [record(11, key=b"k"), record(12, key=b"mine"), record(13, key=b"other"), record(14, key=None)]
+    tail.take(above, 15)
+    assert tail.advance(10)
+    assert tail.whole
+    assert not tail.far
+    mine = [delivery(n, key=key) for n, key in enumerate((b"mine", b"k", None))]
+    assert [one.offset for one in tail.unsure(mine)] == [11]
+    tail.mark(above[:1])
+    assert [one.record.key for one in tail.stay(mine)] == [b"mine", None]
+
+
 class Script:
     """A reader that brings what it is told."""
 

@@ -148,6 +148,28 @@ def progress_of(parts: Sequence[Part], unproved: Mapping[str, Counted]) -> Progr
     )
 
 
+def progress_line(now: Progress) -> str:
+    """Return how far a replay is, in one line."""
+    parts = [
+        f"{now.passed} of {now.offsets} offsets",
+        f"{now.handed} of {now.matches} handed over",
+        f"{now.done + now.skipped + now.discarded} proved",
+    ]
+    for n, what in (
+        (now.failed, "stopped"),
+        (now.resting, "resting"),
+        (now.duplicates, "done before"),
+        (now.given_up, "given up by a person"),
+        (now.older, "older than the inbox keeps"),
+        (now.open, "waiting elsewhere"),
+        (now.moved, "of keys that have moved on"),
+        (now.reused, "with a used id"),
+    ):
+        if n:
+            parts.append(f"{n} {what}")
+    return ", ".join(parts)
+
+
 def failed_in(parts: Sequence[Part]) -> int:
     """Return how many of what was handed over are counted as stopped."""
     return sum(part.counts.get(name, 0) for part in parts for name in PROVED_BAD)

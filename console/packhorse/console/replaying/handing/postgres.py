@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
@@ -17,7 +18,8 @@ from packhorse.console.running.lease import Lease
 from packhorse.console.running.postgres import Leases
 from packhorse.console.running.sql import REPLAYS
 from packhorse.core.errors import DatabaseUnavailable
-from packhorse.processor.record import Delivery, digest_of, text_of
+from packhorse.core.ids import foreign_id, id_of
+from packhorse.processor.record import Delivery, Record, digest_of, text_of
 from packhorse.processor.storing.rows import headers_text, uuids
 
 SETTLE = 1.0
@@ -201,6 +203,13 @@ class HandingTables:
             row = rows.first(sql.WATERMARK, self._of | {"partition": partition})
         return 0 if row is None else int(row["offset"])
 
+    def begun(self, records: Sequence[Record]) -> list[Record]:
+        """Return those of *records* that the live group has dealt with or has begun; what waits behind its key it has not."""
+        ids = {_id_of(record, self._run.topic_id): record for record in records}
+        with self._leases.writing(self._lease) as rows:
+            seen = seen_in(rows, self._run.wanted.group, self._run.wanted.topic, list(ids))
+        return [ids[one] for one, row in seen.items() if row.outcome != "parked"]
+
     def keys(self) -> set[str]:
         """Return the hashes of the keys that the run holds."""
         with self._leases.writing(self._lease) as rows:
@@ -219,6 +228,10 @@ class HandingTables:
                 rows.count(plan_sql.LET_GO, self._of)
             values = {"id": lease.run, "token": lease.token, "state": state, "said": said, "final": final}
             rows.first(REPLAYS.close, values)
+
+
+def _id_of(record: Record, topic_id: UUID) -> UUID:
+    return id_of(dict(record.headers).get("id")) or foreign_id(topic_id, record.partition, record.offset)
 
 
 def _columns(handed: Sequence[Handing]) -> dict[str, Any]:

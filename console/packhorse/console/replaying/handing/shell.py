@@ -22,7 +22,7 @@ from packhorse.console.replaying.handing.learning import Lasts, Tail
 from packhorse.console.replaying.handing.postgres import HandingTables, Portion
 from packhorse.console.replaying.reading import MOST, OutOfRange, Ranges, Reader
 from packhorse.console.replaying.records import matcher_of
-from packhorse.console.replaying.run import Counted, Part, Progress, Run, failed_in, progress_of
+from packhorse.console.replaying.run import Counted, Part, Run, failed_in, progress_line, progress_of
 from packhorse.console.running.loop import Step
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import NotReady
@@ -209,13 +209,21 @@ class ReplayShell:
         return records, ended or (batch.end is not None and batch.end >= past)
 
     def _catches_up(self, reading: _Reading, tail: Tail) -> bool:
-        """Read behind the range as far as the live group is; return whether that is still to be done."""
+        """Read behind the range as far as the live group may be; return whether that is still to be done."""
         assert self._behind is not None
-        if tail.advance(self._tables.watermark(reading.part.partition)):
+        below = tail.advance(self._tables.watermark(reading.part.partition))
+        if tail.far and below:
             return False
-        batch = self._behind.batch(MOST, LOOK)
+        met = below and tail.whole
+        batch = self._behind.batch(MOST, 0.0 if met else LOOK)
         tail.take(batch.records, batch.end)
-        return True
+        return not met or len(batch.records) == MOST
+
+    def _staying(self, tail: Tail, deliveries: list[Delivery]) -> list[Delivery]:
+        """Return those of *deliveries* whose key the live group has not moved on with, at its watermark or above it."""
+        if unsure := tail.unsure(deliveries):
+            tail.mark(self._tables.begun(unsure))
+        return tail.stay(deliveries)
 
     def _portion(self, reading: _Reading, most: int) -> None:
         part = reading.part
@@ -233,7 +241,7 @@ class ReplayShell:
             deliveries += self._matcher([record])
         if reading.ended and not reading.records:
             to = part.past
-        stay = deliveries if reading.tail is None else reading.tail.stay(deliveries)
+        stay = deliveries if reading.tail is None else self._staying(reading.tail, deliveries)
         more, through = reading.lasts.split(deliveries, to)
         portion = Portion(
             part=part,
@@ -288,25 +296,3 @@ class ReplayShell:
             part=part, to=to, deliveries=(), more=nothing, through=nothing, gone=to - part.position
         )
         self._tables.hand(portion)
-
-
-def progress_line(now: Progress) -> str:
-    """Return how far a replay is, in one line."""
-    parts = [
-        f"{now.passed} of {now.offsets} offsets",
-        f"{now.handed} of {now.matches} handed over",
-        f"{now.done + now.skipped + now.discarded} proved",
-    ]
-    for n, what in (
-        (now.failed, "stopped"),
-        (now.resting, "resting"),
-        (now.duplicates, "done before"),
-        (now.given_up, "given up by a person"),
-        (now.older, "older than the inbox keeps"),
-        (now.open, "waiting elsewhere"),
-        (now.moved, "of keys that have moved on"),
-        (now.reused, "with a used id"),
-    ):
-        if n:
-            parts.append(f"{n} {what}")
-    return ", ".join(parts)
