@@ -274,6 +274,7 @@ def test_what_others_wrote_is_inert_in_groups_json_and_csv(
         found = run("quarantine", "group", name, *form)
         assert found.code == 0, found.err
         assert found.out.replace("\n", "").isprintable()
+    assert f"packhorse redrive preview --failure {name[:8]}" in run("quarantine", "group", name).out
     assert run("quarantine", "groups", "--csv", "--json").code == 2
 
 

@@ -58,6 +58,9 @@ def test_the_second_who_confirms_is_told_who_was_first(run: Any, connection: psy
     """Fails when a second confirmation ends as if it had acted."""
     rested(connection)
     redrive = run("preview", "--all", "--json").json()["id"]
+    unasked = run("run", redrive, *WHY)
+    assert unasked.code == 1
+    assert "not confirmed: add --yes, or run it in a terminal" in unasked.err
     refused = run("run", redrive, *WHY, given="n\n")
     assert refused.code == 1
     assert run("status", redrive, "--json").json()["state"] == "previewed"
@@ -165,3 +168,16 @@ def test_a_member_that_was_discarded_after_the_preview_is_told_so(
     assert f"it was a member of redrive {redrive}, which is previewed; it has moved" in after
     status = packhorse("status", message_id, PACKHORSE_DATABASE_URL=database).out
     assert "will not be redriven by it" in status
+
+
+@pytest.mark.case("O-02")
+def test_what_is_redriven_without_a_question_is_shown_first(
+    run: Any, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when --yes leaves out what is confirmed by it, or --json prints more than one answer."""
+    rested(connection)
+    redrive = run("preview", "--all", "--json").json()["id"]
+    shown = run("run", redrive, *WHY, "--detach", "--yes").out
+    assert shown.index("previewed; nobody has confirmed it") < shown.index("on the record as")
+    redrive = run("preview", "--all", "--json").json()["id"]
+    assert run("run", redrive, *WHY, "--detach", "--yes", "--json").json()["id"] == redrive

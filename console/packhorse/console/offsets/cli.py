@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.schemas.asking import confirmed
 from packhorse.schemas.flags import Broker, Json, Schema, Url
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ def reset(
             for move in preview.moves:
                 tell(_told(move))
         if not yes:
-            typer.confirm(f"Set {len(preview.moves)} partitions of {topic} for group {group}?", abort=True)
+            from packhorse.core.text import counted
+
+            confirmed(f"Set {counted(len(preview.moves), 'partition')} of {topic} for group {group}?")
         by = service.offsets.reset(preview, why=why)
     if as_json:
         tell_json(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packhorse.schemas import flags
+from packhorse.schemas.asking import confirmed
 
 if TYPE_CHECKING:
     from packhorse.console.purging.model import Report, Wanted
@@ -104,7 +105,7 @@ def purge(
             _tell(report, dry=True, as_json=as_json)
         if not dry_run:
             if not yes:
-                typer.confirm("Erase it? It can't be undone.", abort=True, err=True)
+                confirmed("Erase it? It can't be undone.", err=True)
             report = service.purging.purge(
                 wanted, why=reason, erasers=erasers, heard=_ignored if as_json else _heard
             )

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import typer
-
 from packhorse.console.compose import service_of
 from packhorse.console.facts import Outcome
 from packhorse.console.output import at, tell, tell_json, terminal
@@ -20,6 +18,7 @@ from packhorse.console.truth.status import GroupStatus, Redrive
 from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import UsageError
+from packhorse.schemas.asking import confirmed
 
 OK, FAILED_AGAIN, UNPROVED = 0, 1, 7
 _POLL_SECONDS = 0.2
@@ -61,7 +60,7 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
             tell("")
             tell(f"on the record as {actor}: {request.why.strip()}")
         if not request.yes:
-            typer.confirm("redrive it?", abort=True)
+            confirmed("redrive it?")
         asked_at = service.quarantine.redrive(preview.order, why=request.why)
         heard = _ignored if request.as_json else _told
         heard(Redrive.ASKED, f"at {at(asked_at)}")
@@ -119,7 +118,7 @@ def discard_one(
         tell("")
         tell(f"on the record as {actor}: {why.strip()}")
     if asks:
-        typer.confirm("discard it?", abort=True)
+        confirmed("discard it?")
     done = service.quarantine.discard(preview.order, why=why)
     if told:
         tell(

@@ -7,6 +7,7 @@ from uuid import UUID
 import typer
 
 from packhorse.schemas import flags
+from packhorse.schemas.asking import confirmed
 
 if TYPE_CHECKING:
     from packhorse.console.redriving.editing import Edit
@@ -60,7 +61,7 @@ def edit(
             _show(found)
             tell(f"on the record as {service.people.actor()}: {why.strip()}")
         if not yes:
-            typer.confirm("send it?", abort=True)
+            confirmed("send it?")
         at = service.edits.send(found, why=why)
     if as_json:
         told = {"id": found.id, "parent": message_id, "group": found.parent.group, "fields": found.changed}

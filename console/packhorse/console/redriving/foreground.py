@@ -15,6 +15,8 @@ from packhorse.console.settings import ConsoleSettings
 from packhorse.core.acts import checked_why
 from packhorse.core.errors import OwnershipLost, UsageError
 from packhorse.core.rights import Right
+from packhorse.core.text import counted
+from packhorse.schemas.asking import confirmed
 
 OK, FAILED, LOST, INTERRUPTED = 0, 1, 5, 130
 
@@ -45,8 +47,10 @@ def run_set(request: Request, settings: ConsoleSettings) -> int:
     checked_why(request.why)
     with service_of(settings, claimed=request.claimed) as service:
         row, progress = service.redrives.find(request.redrive_id)
-        if row.state is RunState.PREVIEWED and not request.yes:
-            _ask(service, row, progress, request.why)
+        if row.state is RunState.PREVIEWED and not request.as_json:
+            _show(service, row, progress, request.why)
+            if not request.yes:
+                confirmed(f"redrive {counted(progress.waiting, 'message')}?")
         service.redrives.confirm(request.redrive_id, why=request.why)
     return _worked(request, settings)
 
@@ -72,13 +76,12 @@ def resume_set(request: Request, settings: ConsoleSettings) -> int:
     return _worked(request, settings)
 
 
-def _ask(service: Service, row: RedriveRow, progress: Progress, why: str) -> None:
+def _show(service: Service, row: RedriveRow, progress: Progress, why: str) -> None:
     terminal().print(redrive_sheet(row, progress))
     for check in row.checks:
         tell(f"  {check.code}: {'' if check.count is None else f'{check.count} '}{check.said}")
     tell("")
     tell(f"on the record as {service.people.actor()}: {why.strip()}")
-    typer.confirm(f"redrive these {progress.waiting} messages?", abort=True)
 
 
 def _worked(request: Request, settings: ConsoleSettings) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packhorse.schemas import flags
+from packhorse.schemas.asking import confirmed
 
 if TYPE_CHECKING:
     from packhorse.console.replaying.run import Run
@@ -197,7 +198,7 @@ def run(
     with service_of(settings, claimed=actor) as service:
         if not yes:
             terminal().print(run_sheet(service.replays.show(replay)))
-            typer.confirm("run it?", abort=True)
+            confirmed("run it?")
         service.replays.confirm(replay, why=why)
     _work(replay, settings, as_json=as_json)
 
@@ -285,7 +286,7 @@ def stop(
     with service_of(_settings(database_url, database_schema), claimed=actor) as service:
         if not yes:
             _shown(service.replays.show(replay), as_json=False)
-            typer.confirm("stop it for good?", abort=True)
+            confirmed("stop it for good?")
         _shown(service.replays.stop(replay, why=why), as_json=as_json)
 
 

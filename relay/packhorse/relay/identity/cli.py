@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from packhorse.relay.orders import options
+from packhorse.schemas.asking import confirmed
 from packhorse.schemas.flags import Json, Schema, Url
 
 
@@ -60,5 +61,5 @@ def adopt(
             return
         if not as_json:
             show(found)
-        typer.confirm("Adopt it? Writers of the outbox wait meanwhile.", abort=True, err=True)
+        confirmed("Adopt it? Writers of the outbox wait meanwhile.", err=True)
     show(carry_out(url, schema, person=person, why=why))

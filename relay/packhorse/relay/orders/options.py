@@ -8,6 +8,7 @@ import typer
 
 from packhorse.core.errors import UsageError
 from packhorse.core.text import inert
+from packhorse.schemas import asking
 
 if TYPE_CHECKING:
     from packhorse.core.person import Person
@@ -66,7 +67,7 @@ def checked(*, as_json: bool, yes: bool) -> None:
 def confirmed(question: str, *, yes: bool) -> None:
     """Ask, unless *yes*; a no ends the command with nothing done."""
     if not yes:
-        typer.confirm(question, abort=True, err=True)
+        asking.confirmed(question, err=True)
 
 
 def tell(lines: Iterable[tuple[str, str]]) -> None:

@@ -95,7 +95,19 @@ def group_sheet(shown: GroupShown) -> RenderableType:
     if shown.notes:
         notes = [(f"  {at(note.at)}", note.actor, note.note) for note in shown.notes]
         parts += [Text("\nnotes", style="bold"), table(("  at", "by", "note"), notes)]
-    return Sheets(*parts)
+    # whole, however narrow the terminal is: they are there to be copied
+    steps = [Text(f"  {step}", no_wrap=True, overflow="ignore") for step in next_steps(group)]
+    return Sheets(*parts, Text("\nnext", style="bold"), *steps)
+
+
+def next_steps(group: Group) -> tuple[str, ...]:
+    """Return the commands that a person goes on with: look at the messages, say that it is known, redrive what is mended."""
+    print_ = plain(group.name)[:SHORT]
+    return (
+        f"packhorse quarantine list --failure {print_}",
+        f'packhorse quarantine ack {print_} --why "…"',
+        f"packhorse redrive preview --failure {print_}",
+    )
 
 
 def group_shown_json(shown: GroupShown) -> dict[str, Any]:

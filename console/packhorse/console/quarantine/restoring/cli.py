@@ -11,6 +11,7 @@ from packhorse.console.quarantine.choices import Group, Topic, settings_of
 from packhorse.console.service import Service
 from packhorse.core.errors import PackhorseError, UsageError
 from packhorse.schemas import flags
+from packhorse.schemas.asking import confirmed, typed
 
 FAILED = 1
 """Exit code: of several messages one was not acted on, or more."""
@@ -105,12 +106,9 @@ def _restored(
     if told:
         terminal().print(restore_sheet(preview))
     if preview.out_of_order and asks and not known:
-        known = (
-            typer.prompt(f'type "{WORDS}" to restore it all the same', default="", show_default=False)
-            == WORDS
-        )
+        known = typed(WORDS, f'type "{WORDS}" to restore it all the same')
     elif asks:
-        typer.confirm("restore it?", abort=True)
+        confirmed("restore it?")
     check_confirmed(preview, out_of_order=known)
     done = service.restoring.restore(preview, why=why, out_of_order=known)
     if told:
