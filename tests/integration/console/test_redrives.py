@@ -656,6 +656,26 @@ def test_a_member_that_was_forgotten_or_purged_tells_nothing_of_the_cause(
     assert said.startswith(left)
 
 
+def test_a_member_of_a_paused_key_is_left_and_named(
+    tables: Database, redrives: Redrives, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a canary whose key a person has paused keeps all others waiting, without a word."""
+    for n in range(3):
+        rested(connection, key=b"%d" % n)
+    connection.execute("UPDATE packhorse.quarantined_message SET key_hash = md5(key)")
+    run, group = confirmed(redrives), Group(connection)
+    shell = shell_of(tables, run)
+    shell.step(1.0)
+    # as a processor leaves it that meets the copy of a paused key's message
+    connection.execute("UPDATE packhorse.inbox SET outcome = 'parked' WHERE outcome = 'retry'")
+    connection.execute("UPDATE packhorse.parked_key SET paused = true, paused_by = 'ann', head_id = NULL")
+    driven(shell, group, most=200)
+    row, progress = redrives.find(run)
+    assert (row.state, progress.good, progress.left, progress.bad) == (RunState.ENDED, 2, 1, 0)
+    said = one(connection, "SELECT said FROM packhorse.redrive_member WHERE state = 'left'")
+    assert said == "its key is paused by ann: it runs once that is resumed"
+
+
 def test_old_previews_go_in_portions(redrives: Redrives, connection: psycopg.Connection[Any]) -> None:
     """Fails when a preview first deletes all members of many large old ones, and times out over it, as the next one does."""
     rested(connection)

@@ -228,6 +228,7 @@ SET state = 'left', refused = f.refused, said = f.said
 FROM (
     SELECT m.ordinal, q.redrive_refused IS NOT NULL AS refused,
         coalesce('the broker refuses it: ' || q.redrive_refused || '; it stays ordered, and goes once that is mended',
+            CASE WHEN k.paused THEN 'its key is paused' || coalesce(' by ' || k.paused_by, '') || ': it runs once that is resumed' END,
             format('waits behind %%s of its key, which is %%s: it runs once that is dealt with', k.head_id, h.outcome)) AS said
     FROM {schema}.redrive_member AS m
     JOIN {schema}.inbox AS i ON i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic
@@ -239,12 +240,15 @@ FROM (
     LEFT JOIN {schema}.inbox AS h ON h.message_id = k.head_id AND h.group_id = k.group_id AND h.topic = k.topic
     WHERE m.redrive_id = %(id)s AND m.state = 'asked'
       AND (i.outcome = 'retry' AND q.redrive_sent_at IS NULL AND q.redrive_refused IS NOT NULL
-           OR i.outcome = 'parked' AND h.outcome IN ('quarantine', 'uncertain')) IS TRUE
+           OR i.outcome = 'parked' AND (k.paused OR h.outcome IN ('quarantine', 'uncertain'))) IS TRUE
 ) AS f
 WHERE m.redrive_id = %(id)s AND m.ordinal = f.ordinal AND m.state = 'asked'
 RETURNING m.stage, m.state, m.refused
 """)
-"""Members that will have no outcome by themselves: the broker refuses them, or what their key waits for needs a person."""
+"""
+Members that will have no outcome by themselves: the broker refuses them, their key is paused, or what it waits for needs a
+person.
+"""
 
 FIND_FORGOTTEN = """
 UPDATE {schema}.redrive_member AS m
