@@ -199,10 +199,14 @@ def test_filters(
     } == expected
 
 
-def test_show_gives_headers_as_they_arrived(service: Service, connection: psycopg.Connection[Any]) -> None:
+def test_show_gives_headers_in_their_order_and_masks_what_is_not_ours(
+    service: Service, connection: psycopg.Connection[Any]
+) -> None:
     message_id = rested(connection, headers=[["id", "aWQ="], ["odd", "/wA="], ["null", None], ["id", ""]])
     shown = service.quarantine.show(message_id, group=None, topic=None, payload=True)
-    assert shown.headers == (("id", b"id"), ("odd", b"\xff\x00"), ("null", None), ("id", b""))
+    assert shown.headers == (("id", b"id"), ("odd", b"***"), ("null", None), ("id", b""))
+    unmasked = service.quarantine.unmask(message_id, group=None, topic=None, why=WHY)
+    assert unmasked.headers == (("id", b"id"), ("odd", b"\xff\x00"), ("null", None), ("id", b""))
     assert shown.payload_said == "not decoded: PACKHORSE_REGISTRY_URL is not set"
 
 
