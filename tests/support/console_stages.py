@@ -49,7 +49,8 @@ VALUES (%(state)s, '{}', 1, 100, '{1}', 'ann (role ops)', clock_timestamp() + in
 _REDRIVE_MEMBER = """
 INSERT INTO packhorse.redrive_member (redrive_id, ordinal, group_id, topic, message_id, partition, "offset", attempt, redrives,
     quarantined_at, state)
-VALUES (%(run)s, 1, %(group)s, %(topic)s, %(id)s, 2, 1234, 5, 0, clock_timestamp(), %(member)s)
+VALUES (%(run)s, 1, %(group)s, %(topic)s, %(id)s, 2, 1234, 5, 0, coalesce((SELECT q.quarantined_at
+    FROM packhorse.quarantined_message AS q WHERE q.message_id = %(id)s LIMIT 1), clock_timestamp()), %(member)s)
 """
 _REPLAY = """
 INSERT INTO packhorse.replay (state, group_id, topic, topic_id, wanted, rate, planned_by, expires_at)
