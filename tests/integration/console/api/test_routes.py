@@ -147,6 +147,13 @@ def test_a_filter_that_is_wrong_is_refused_and_not_ignored(
     assert [each["where"] for each in answer.json()["errors"]] == [where]
 
 
+def test_a_mistyped_filter_is_told_with_those_that_are_known(viewer: httpx.Client) -> None:
+    """Fails when a person has to look for the names elsewhere."""
+    (wrong,) = viewer.get("/quarantine", params={"grup": "a"}).json()["errors"]
+    assert wrong["where"] == "query.grup"
+    assert wrong["said"].startswith("is not known here; known are: group, topic, ")
+
+
 @pytest.mark.parametrize(
     "after", ["x", "W10", "bnVsbA", "WyIyMDI2LTAxLTAxVDAwOjAwOjAwKzAwOjAwIiwgIngiLCAxLCAyXQ"]
 )

@@ -1,10 +1,22 @@
 """What all models of the API share: nothing unknown goes in or out, and texts that no table could hold are refused at the door."""
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from packhorse.core.acts import MAX_WHY
 
@@ -19,6 +31,28 @@ class Asked(BaseModel):
     """Be the base of what the API is asked; a name that nobody knows is refused, for a filter that is ignored lets all pass."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _names_what_is_known(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Say of a name that nobody knows which are known: it was mistyped, most likely."""
+        try:
+            return handler(value)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False, include_context=False)
+            if all(one["type"] != "extra_forbidden" for one in wrong):
+                raise
+            raise ValidationError.from_exception_data(
+                cls.__name__, [_told(one, cls.model_fields) for one in wrong]
+            ) from None
+
+
+def _told(wrong: ErrorDetails, known: Iterable[str]) -> InitErrorDetails:
+    said = wrong["msg"]
+    if wrong["type"] == "extra_forbidden" and len(wrong["loc"]) == 1:
+        said = f"is not known here; known are: {', '.join(known)}"
+    kind = PydanticCustomError(wrong["type"], "{said}", {"said": said})
+    return InitErrorDetails(type=kind, loc=wrong["loc"], input=wrong["input"])
 
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
