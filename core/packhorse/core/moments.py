@@ -40,3 +40,14 @@ def span_from(
         None if since is None else moment_from(since, option="--since", now=now),
         None if until is None else moment_from(until, option="--until", now=now),
     )
+
+
+def zulu(moment: datetime) -> str:
+    """
+    Return *moment* for people, in UTC, to the second.
+
+    >>> from datetime import timedelta, timezone
+    >>> zulu(datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=1))))
+    '2026-01-02T02:04:05Z'
+    """
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

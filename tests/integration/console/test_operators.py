@@ -289,6 +289,8 @@ def test_the_record_is_read_in_pages_by_whoever_may_see(
     assert {(line[1], line[7][0]) for line in lines[1:]} == {("'=bob", "'")}
     assert "=cmd9" in packhorse("audit", "list", **env).out
     assert packhorse("audit", "list", "--act", "x", **env).out == "nothing on record fits\n"
+    whole = packhorse("audit", "list", "--act", "disc", "--limit", "50", "--json", **env).json()["acts"]
+    assert [act["act"] for act in whole] == ["discard"] * 9
     ann = roles.make("viewer")
     assert packhorse("audit", "list", **environ(roles.url(ann))).code == 0
     connection.execute("DELETE FROM packhorse.operator")

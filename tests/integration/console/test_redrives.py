@@ -200,7 +200,7 @@ def test_of_two_who_confirm_at_once_one_does_and_the_other_is_told(
         f"redrive {preview.redrive.id} is running already",
     ]
     assert any("confirmed by ann (claimed" in text or "confirmed by bob (claimed" in text for text in said)
-    assert one(connection, "SELECT count(*) FROM packhorse.audit WHERE act = 'redrive set'") == 1
+    assert one(connection, "SELECT count(*) FROM packhorse.audit WHERE act = 'redrive-set'") == 1
 
 
 @pytest.mark.case("O-02")

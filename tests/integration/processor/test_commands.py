@@ -90,7 +90,7 @@ def test_offsets_are_shown_and_a_stopped_groups_reset_is_on_the_record(ground: G
     assert "watermark 3, committed 3 → 0" in done.out
     audit = ground.rows("SELECT act, group_id, topic, why, detail->'partitions' FROM packhorse.audit")
     told = [{"partition": 0, "watermark": 3, "committed": 3, "to": 0}]
-    assert audit == [("reset offsets", GROUP, ground.topic, "test", told)]
+    assert audit == [("offsets-reset", GROUP, ground.topic, "test", told)]
     with ground.processing(app):
         eventually(lambda: ground.committed() == 3, what="all is read again")
     assert ground.results() == [0, 1, 2]

@@ -174,7 +174,7 @@ def test_a_run_is_paused_resumed_and_stopped_and_lets_go_of_its_keys(ground: Gro
     told = [
         row[0] for row in ground.rows("SELECT act FROM packhorse.audit WHERE act LIKE '%%replay' ORDER BY id")
     ]
-    assert told == ["plan replay", "run replay", "pause replay", "resume replay", "stop replay"]
+    assert told == ["replay-plan", "replay-run", "replay-pause", "replay-resume", "replay-stop"]
 
 
 @pytest.mark.case("O-12")

@@ -147,7 +147,7 @@ def test_a_position_that_the_server_has_not_reached_is_refused_and_adopted(
         "SELECT act, actor, why, detail ->> 'unpublished' FROM packhorse.audit"
     ).fetchall()
     assert act == [
-        ("adopt server", f"test (role {loaded.connection.info.user})", "moved", "4"),
+        ("adopt-server", f"test (role {loaded.connection.info.user})", "moved", "4"),
     ]
     with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
         loaded.connection.execute("UPDATE packhorse.outbox SET type = 'x'")

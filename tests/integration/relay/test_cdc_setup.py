@@ -132,7 +132,7 @@ def test_an_old_slot_is_named_with_what_it_holds_and_dropped_only_on_order(
         assert counts(connection)[1] == 1
         start(stream, database)
     row = connection.execute("SELECT act, detail ->> 'slot' FROM packhorse.audit").fetchone()
-    assert row == ("drop slot", old)
+    assert row == ("drop-slot", old)
 
 
 def test_a_foreign_slot_is_not_ours_to_drop(database: str, connection: Connection) -> None:

@@ -115,7 +115,7 @@ def test_each_move_of_the_horizon_is_audited(
     horizon = connection.execute("SELECT horizon::text FROM packhorse.relay").fetchone()
     actor = f"ann (role {connection.info.user})"
     found = connection.execute(
-        "SELECT actor, detail FROM packhorse.audit WHERE act = 'move horizon to connector'"
+        "SELECT actor, detail FROM packhorse.audit WHERE act = 'move-horizon-to-connector'"
     ).fetchall()
     assert horizon is not None
     assert found == [

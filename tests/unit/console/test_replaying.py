@@ -110,7 +110,7 @@ def test_a_range_ends_at_the_log_and_at_the_watermark(
         ({}, {"watermark": None}, "it has never read it"),
         ({"to_offset": 4}, {}, "all 4 offsets of the range are no longer in the log"),
         ({"from_offset": 22}, {}, "has dealt with none of its 8 offsets"),
-        ({"from_offset": 40}, {}, r"the range is empty; the log holds \[0\] 5 to 29"),
+        ({"from_offset": 40}, {}, r"the range is empty; the log holds \[0\] 5 to before 30"),
     ],
 )
 def test_an_empty_range_says_why(given: dict[str, Any], log: dict[str, Any], about: str) -> None:

@@ -29,7 +29,12 @@ def list_acts(
         str | None, typer.Option("--actor", metavar="TEXT", help="By whom: a part of how it is recorded.")
     ] = None,
     act: Annotated[
-        str | None, typer.Option("--act", metavar="NAME", help="What: redrive, pause, operators-add …")
+        str | None,
+        typer.Option(
+            "--act",
+            metavar="NAME",
+            help="What, as its name begins: replay, redrive-set, discard, operators …",
+        ),
     ] = None,
     message_id: Annotated[
         UUID | None, typer.Option("--id", metavar="ID", help="On the message of this id.")

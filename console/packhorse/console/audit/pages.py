@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from packhorse.core.errors import UsageError
+from packhorse.core.moments import zulu
 
 MAX_LIMIT = 10_000
 
@@ -21,6 +22,7 @@ class Filter:
 
     Attributes:
         actor: A part of how the actor stands on the record.
+        act: How the act's name begins: replay is replay-plan, replay-run and the others.
         since, until: From the first on, and before the second.
 
     Raises:
@@ -37,7 +39,7 @@ class Filter:
     def __post_init__(self) -> None:
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise UsageError(
-                f"--since {self.since.isoformat()} is not before --until {self.until.isoformat()}: nothing lies between"
+                f"--since {zulu(self.since)} is not before --until {zulu(self.until)}: nothing lies between"
             )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from packhorse.console.doctor.findings import Finding, failed, ok, skipped, warning
 from packhorse.core.naming import quarantine_topic, retry_topic
+from packhorse.core.text import counted
 from packhorse.processor.tiers.ladder import AT_ONCE, in_order, tiers_there
 
 OLD_SETTING = "zookeeper.connect"
@@ -147,7 +148,7 @@ def _source(name: str, topic: Topic | None) -> Finding:
             cause="a payload that the outbox takes (up to 900 KiB) may not fit",
             next_step=f"raise it to {SMALLEST_MESSAGE} or more, or lower the outbox's limit",
         )
-    return ok(check, f"{topic.partitions} partitions")
+    return ok(check, counted(topic.partitions, "partition"))
 
 
 def _companion(name: str, topic: Topic | None, source: Topic) -> Finding:
@@ -162,7 +163,7 @@ def _companion(name: str, topic: Topic | None, source: Topic) -> Finding:
     if topic.partitions != source.partitions:
         return failed(
             check,
-            f"{topic.partitions} partitions, its source has {source.partitions}",
+            f"{counted(topic.partitions, 'partition')}, its source has {source.partitions}",
             cause="partitions were added in place, or the topic was made by hand",
             next_step="packhorse topics plan names the way",
         )
@@ -178,7 +179,7 @@ def _companion(name: str, topic: Topic | None, source: Topic) -> Finding:
             cause="what waits there for a person would be deleted",
             next_step="packhorse topics plan, then packhorse topics apply",
         )
-    return ok(check, f"{topic.partitions} partitions, kept until a person decides")
+    return ok(check, f"{counted(topic.partitions, 'partition')}, kept until a person decides")
 
 
 def _compacted(settings: Mapping[str, str | None]) -> bool:

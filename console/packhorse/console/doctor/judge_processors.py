@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from packhorse.console.doctor.findings import Finding, failed, ok, skipped, warning
+from packhorse.core.text import counted
 
 ALIVE = timedelta(seconds=20)
 """A process writes every five seconds that it lives."""
@@ -62,11 +63,11 @@ def _processes(one: Standing) -> Finding:
             cause="they were killed, or have lost the database",
             next_step=f"start one: packhorse processor run MODULE:APP; {status}",
         )
-    return ok(name, f"{alive} alive, {one.parked_keys} keys parked")
+    return ok(name, f"{alive} alive, {counted(one.parked_keys, 'key')} parked")
 
 
 def _paused(one: Standing) -> Finding:
-    keys = (f"{one.paused_keys} keys",) if one.paused_keys else ()
+    keys = (counted(one.paused_keys, "key"),) if one.paused_keys else ()
     return warning(
         f"pauses of {one.group}",
         _some((*one.pauses, *keys)),

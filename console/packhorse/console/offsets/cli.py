@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.core.text import counted
 from packhorse.schemas.asking import confirmed
 from packhorse.schemas.flags import Broker, Json, Schema, Url
 
@@ -103,8 +104,6 @@ def reset(
             for move in preview.moves:
                 tell(_told(move))
         if not yes:
-            from packhorse.core.text import counted
-
             confirmed(f"Set {counted(len(preview.moves), 'partition')} of {topic} for group {group}?")
         by = service.offsets.reset(preview, why=why)
     if as_json:
@@ -117,7 +116,9 @@ def reset(
             }
         )
     else:
-        tell(f"set {len(preview.moves)} partitions of {topic} for group {group}, on the record as {by}")
+        tell(
+            f"set {counted(len(preview.moves), 'partition')} of {topic} for group {group}, on the record as {by}"
+        )
 
 
 def _told(move: "Move") -> str:
@@ -127,9 +128,9 @@ def _told(move: "Move") -> str:
         f"committed {'none' if one.committed is None else one.committed} → {move.to}"
     )
     if move.skips:
-        text += f"; {move.skips} offsets that are not done are passed over"
+        text += f"; {counted(move.skips, 'offset that is not done is', 'offsets that are not done are')} passed over"
     if move.repeats:
-        text += f"; {move.repeats} offsets are delivered again"
+        text += f"; {counted(move.repeats, 'offset is', 'offsets are')} delivered again"
     return text
 
 

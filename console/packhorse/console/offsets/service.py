@@ -9,6 +9,7 @@ from uuid import UUID
 from packhorse.console.acting.person import Person
 from packhorse.core.acts import checked_why
 from packhorse.core.errors import OwnershipLost, SettingsError, UsageError
+from packhorse.core.text import counted
 from packhorse.processor.offsets.resetting import Move, Reset, Standing, moves
 
 
@@ -152,5 +153,5 @@ def _check_stopped(broker: OffsetsBroker, group: str) -> None:
     state, members = broker.members(group)
     if members:
         raise OwnershipLost(
-            f"group {group} has {members} members and is {state}; stop its processors, then reset its offsets"
+            f"group {group} has {counted(members, 'member')} and is {state}; stop its processors, then reset its offsets"
         )

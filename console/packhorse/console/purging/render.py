@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from packhorse.console.purging.model import Kind, Report, Stay
+from packhorse.core.text import counted
 
 NAMED = 20
 """Rows that are named one by one; --json has all."""
@@ -84,7 +85,7 @@ def _unread(report: Report) -> Iterator[str]:
         if any(one.schema_id is None for one in here):
             what.append("some payloads name no schema")
         yield (
-            f"{sum(one.count for one in here)} messages in {table.value} could not be looked into: {'; '.join(what)}; register the "
+            f"{counted(sum(one.count for one in here), 'message')} in {table.value} could not be looked into: {'; '.join(what)}; register the "
             "schemas (`packhorse schemas register`) and purge again, or purge by --subject"
         )
     if report.unreadable:

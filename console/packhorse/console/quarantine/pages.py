@@ -9,6 +9,7 @@ from uuid import UUID
 
 from packhorse.console.facts import QuarantinedMessage, State
 from packhorse.core.errors import UsageError
+from packhorse.core.moments import zulu
 
 MAX_LIMIT = 1_000
 LOOK = 20_000
@@ -49,9 +50,7 @@ class Filter:
         if self.text is not None and not 1 <= len(self.text) <= MAX_TEXT:
             raise UsageError(f"--text of {len(self.text)} characters; 1 to {MAX_TEXT} are allowed")
         if self.since is not None and self.until is not None and self.until <= self.since:
-            raise UsageError(
-                f"--until {self.until.isoformat()} is not after --since {self.since.isoformat()}"
-            )
+            raise UsageError(f"--until {zulu(self.until)} is not after --since {zulu(self.since)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,9 @@ from uuid import UUID
 
 from packhorse.console.facts import Act, InboxRow, Outcome, QuarantinedMessage, State
 from packhorse.core.errors import OwnershipLost, UnknownId, UsageError
+from packhorse.core.moments import zulu
 from packhorse.core.naming import retry_topic
+from packhorse.core.text import counted
 
 REDRIVE, DISCARD = "redrive", "discard"
 
@@ -105,7 +107,7 @@ def previewed(
 def acted_already(message_id: UUID, group: str, state: State | None, last: Act | None) -> str:
     """Return the sentence for the one who came second."""
     stands = "has moved since the preview" if state is None else f"is {state} already"
-    who = "" if last is None else f": {last.act} by {last.actor} at {last.at.isoformat(timespec='seconds')}"
+    who = "" if last is None else f": {last.act} by {last.actor} at {zulu(last.at)}"
     return f"message {message_id} of group {group} {stands}{who}; nothing was done now; see packhorse status {message_id}"
 
 
@@ -121,7 +123,7 @@ def _steps(order: Order) -> tuple[str, ...]:
 
 def _discards(followers: int) -> tuple[str, ...]:
     behind = (
-        f"the {followers} messages that wait behind it run, in order"
+        f"the {counted(followers, 'message that waits behind it runs', 'messages that wait behind it run')}, in order"
         if followers
         else "nothing waits behind it"
     )
@@ -144,5 +146,5 @@ def _warnings(message: QuarantinedMessage, followers: int) -> tuple[str, ...]:
             f"cause: {message.reason} lies in the bytes or in what is deployed; the bytes stay the same"
         )
     if message.redrives:
-        found.append(f"it has been redriven {message.redrives} times before and failed again")
+        found.append(f"it has been redriven {counted(message.redrives, 'time')} before and failed again")
     return tuple(found)

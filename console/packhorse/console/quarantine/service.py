@@ -22,6 +22,7 @@ from packhorse.console.quarantine.redrive import REDRIVE, Order, Preview, chosen
 from packhorse.console.truth.service import Truth
 from packhorse.core.acts import checked_why
 from packhorse.core.errors import UnknownId
+from packhorse.core.moments import zulu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +189,7 @@ class Quarantine:
 
     def _decoded(self, found: Bytes, *, whole: bool) -> tuple[object | None, str | None]:
         if found.erased_at is not None:
-            return None, f"erased at {found.erased_at.isoformat(timespec='seconds')}, for a person's sake"
+            return None, f"erased at {zulu(found.erased_at)}, for a person's sake"
         if found.payload is None:
             return None, "none: the message is a tombstone"
         if self._payloads is None:

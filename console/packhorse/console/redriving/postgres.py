@@ -20,6 +20,7 @@ from packhorse.console.redriving.records import (
 )
 from packhorse.console.redriving.wanted import How, Wanted
 from packhorse.core.errors import OwnershipLost, UnknownId, UsageError
+from packhorse.core.moments import zulu
 from packhorse.core.rights import Right
 from packhorse.processor.watching.member_row import ALIVE
 
@@ -64,7 +65,7 @@ class RedriveTables:
             shown = Jsonb([{"code": one.code, "count": one.count, "said": one.said} for one in checks])
             act.count(sql.COUNT_MEMBERS, {"id": made["id"], "members": members, "checks": shown})
             samples = act.all(sql.SAMPLES, {"id": made["id"], "most": SAMPLES})
-            act.record("redrive preview", why=None, detail={"set": made["id"], "members": members})
+            act.record("redrive-preview", why=None, detail={"set": made["id"], "members": members})
             row = act.all(sql.REDRIVE_OF, {"id": made["id"]})[0]
         return Frozen(redrive=_redrive(row), samples=tuple(Sample(**one) for one in samples), waiting=waiting)
 
@@ -81,7 +82,7 @@ class RedriveTables:
             if row is None:
                 raise _not_confirmable(_found(act, redrive_id))
             detail = {"set": redrive_id, "members": row["members"], "wanted": row["wanted"]}
-            return act.record("redrive set", why=why, detail=detail)
+            return act.record("redrive-set", why=why, detail=detail)
 
     def move(
         self, person: Person, redrive_id: int, *, to: RunState, since: frozenset[RunState], why: str
@@ -104,7 +105,7 @@ class RedriveTables:
                     f"redrive {redrive_id} is {now.state} and can't be changed so: {word} takes "
                     f"{' or '.join(sorted(since))}{_who(now)}; see packhorse redrive status {redrive_id}"
                 )
-            return act.record(f"redrive {word}", why=why, detail={"set": redrive_id})
+            return act.record(f"redrive-{word}", why=why, detail={"set": redrive_id})
 
     def find(self, person: Person, redrive_id: int) -> tuple[RedriveRow, Progress]:
         """
@@ -230,7 +231,7 @@ def _redrive(row: dict[str, Any]) -> RedriveRow:
 def _not_confirmable(now: RedriveRow) -> OwnershipLost:
     if now.state is RunState.PREVIEWED:
         return OwnershipLost(
-            f"the preview {now.id} expired at {now.expires_at.isoformat(timespec='seconds')}: what it showed may be so no more; "
+            f"the preview {now.id} expired at {zulu(now.expires_at)}: what it showed may be so no more; "
             "preview again; nothing was done"
         )
     return OwnershipLost(
@@ -241,4 +242,4 @@ def _not_confirmable(now: RedriveRow) -> OwnershipLost:
 def _who(now: RedriveRow) -> str:
     if now.confirmed_by is None or now.confirmed_at is None:
         return ""
-    return f": confirmed by {now.confirmed_by} at {now.confirmed_at.isoformat(timespec='seconds')}"
+    return f": confirmed by {now.confirmed_by} at {zulu(now.confirmed_at)}"

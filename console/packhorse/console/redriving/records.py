@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from packhorse.core.text import counted
+
 
 class RunState(StrEnum):
     """How a redrive of a set stands."""
@@ -150,7 +152,7 @@ class Progress:
             (self.parked, "behind another of their key"),
             (self.refused, "refused by the broker"),
         )
-        return f"{self.total} members: " + ", ".join(
+        return f"{counted(self.total, 'member')}: " + ", ".join(
             parts + [f"{count} {what}" for count, what in more if count]
         )
 

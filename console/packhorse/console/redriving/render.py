@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from packhorse.console.output import at, said, sheet, table
 from packhorse.console.redriving.deciding import Plan
 from packhorse.console.redriving.records import Frozen, MemberRow, Progress, RedriveRow, RunState
+from packhorse.core.text import counted
 
 
 def frozen_sheet(frozen: Frozen) -> RenderableType:
@@ -15,7 +16,10 @@ def frozen_sheet(frozen: Frozen) -> RenderableType:
     row = frozen.redrive
     pairs: list[tuple[str, object]] = [
         ("redrive", row.id),
-        ("set", f"{row.members} messages, frozen at {at(row.previewed_at)}; what comes later is not in it"),
+        (
+            "set",
+            f"{counted(row.members, 'message')}, frozen at {at(row.previewed_at)}; what comes later is not in it",
+        ),
         ("wanted", _wanted(row)),
         ("will be asked for", f"{frozen.waiting}, at most {row.rate:g} a second, in stages {_stages(row)}"),
         ("halts", _halts(row)),

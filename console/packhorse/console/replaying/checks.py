@@ -67,13 +67,13 @@ def check_allowed(wanted: Wanted, tally: Tally) -> None:
     """
     if not tally.matched:
         raise UsageError(
-            f"the filter matches none of the {tally.read} records of the range"
+            f"the filter matches none of {counted(tally.read, 'record')} in the range"
             if wanted.filtered
             else f"the range holds no record ({tally.read} read)"
         )
     if wanted.again and not wanted.beyond and tally.beyond:
         raise UsageError(
-            f"{len(tally.beyond)} of {len(tally.keys)} keys have messages behind the range that the group has dealt with: done "
+            f"{len(tally.beyond)} of {counted(len(tally.keys), 'key has', 'keys have')} messages behind the range that the group has dealt with: done "
             "again, older messages would be applied after newer ones, so old state may overwrite new. Let the range end at "
             "the present (leave --until out), leave keys out by name (--leave-out-key), or add --beyond if the handlers can "
             "take it; nothing was planned"
@@ -95,7 +95,7 @@ def _order(wanted: Wanted, tally: Tally) -> list[Check]:
         found.append(
             Check(
                 code="keys-beyond",
-                text=f"{len(tally.beyond)} keys have messages behind the range that are done: what is handed over comes after "
+                text=f"{counted(len(tally.beyond), 'key has', 'keys have')} messages behind the range that are done: what is handed over comes after "
                 "newer ones, so old state may overwrite new",
             )
         )
@@ -103,7 +103,7 @@ def _order(wanted: Wanted, tally: Tally) -> list[Check]:
         found.append(
             Check(
                 code="keys-behind",
-                text=f"of {len(tally.behind)} keys a later message of the range is done, and an earlier one is not: it comes "
+                text=f"of {counted(len(tally.behind), 'key')} a later message of the range is done, and an earlier one is not: it comes "
                 "after it",
             )
         )
@@ -197,7 +197,7 @@ def _waits(tally: Tally, group: GroupFacts) -> list[Check]:
         found.append(
             Check(
                 code="stuck",
-                text=f"{tally.stuck} keys wait for a person (paused, or behind a message in quarantine): what is handed over "
+                text=f"{counted(tally.stuck, 'key waits', 'keys wait')} for a person (paused, or behind a message in quarantine): what is handed over "
                 "behind them waits with them",
             )
         )
@@ -216,12 +216,12 @@ def _waits(tally: Tally, group: GroupFacts) -> list[Check]:
 def _range(wanted: Wanted, ranges: Sequence[Range], tally: Tally) -> list[Check]:
     found = []
     if gone := sum(one.gone for one in ranges):
-        found.append(Check(code="gone", text=f"{gone} offsets of the range are no longer in the log"))
+        found.append(Check(code="gone", text=f"{counted(gone, 'offset')} of the range no longer in the log"))
     if ahead := sum(one.ahead for one in ranges):
         found.append(
             Check(
                 code="ahead",
-                text=f"{ahead} offsets of the range are above the group's watermark: it does them itself, the replay ends there",
+                text=f"{counted(ahead, 'offset')} of the range above the group's watermark: it does that itself, the replay ends there",
             )
         )
     if wanted.filtered and tally.matched == tally.read:

@@ -15,6 +15,7 @@ from packhorse.console.replaying.records import Seen
 from packhorse.console.replaying.run import Counted, Part, Run, state_said
 from packhorse.console.replaying.wanted import Wanted, wanted_from
 from packhorse.core.errors import OwnershipLost, UnknownId
+from packhorse.core.moments import zulu
 from packhorse.core.rights import Right
 from packhorse.processor.storing.rows import span, uuids
 
@@ -97,7 +98,7 @@ class ReplayTables:
                     "matches": [matches for _, matches in ranges],
                 },
             )
-            _record(act, "plan replay", run, wanted.group, wanted.topic, why=None, matched=counts["matched"])
+            _record(act, "replay-plan", run, wanted.group, wanted.topic, why=None, matched=counts["matched"])
         return run
 
     def confirm(self, person: Person, run: Run, *, why: str) -> None:
@@ -117,7 +118,7 @@ class ReplayTables:
                 raise OwnershipLost(_not_confirmed(act, run.id))
             _record(
                 act,
-                "run replay",
+                "replay-run",
                 run.id,
                 run.wanted.group,
                 run.wanted.topic,
@@ -133,7 +134,7 @@ class ReplayTables:
         """Have nothing more handed over for now. Raises Forbidden, or OwnershipLost when it does not run."""
         with self._database.acting(person, Right.ACT, doing=f"pause replay {run.id}") as act:
             self._moved(act, sql.PAUSE, {"id": run.id, "said": f"paused by {act.actor}: {why}"}, run)
-            _record(act, "pause replay", run.id, run.wanted.group, run.wanted.topic, why=why)
+            _record(act, "replay-pause", run.id, run.wanted.group, run.wanted.topic, why=why)
 
     def resume(self, person: Person, run: Run, *, why: str, most_failures: int | None) -> None:
         """Go on. Raises Forbidden, or OwnershipLost when it is not paused or halted."""
@@ -141,7 +142,7 @@ class ReplayTables:
             self._moved(act, sql.RESUME, {"id": run.id, "most": most_failures}, run)
             _record(
                 act,
-                "resume replay",
+                "replay-resume",
                 run.id,
                 run.wanted.group,
                 run.wanted.topic,
@@ -153,7 +154,7 @@ class ReplayTables:
         """End it for good, and let go of its keys. Raises Forbidden, or OwnershipLost when it is at its end."""
         with self._database.acting(person, Right.ACT, doing=f"stop replay {run.id}") as act:
             self._moved(act, sql.STOP, {"id": run.id, "said": f"stopped by {act.actor}: {why}"}, run)
-            _record(act, "stop replay", run.id, run.wanted.group, run.wanted.topic, why=why)
+            _record(act, "replay-stop", run.id, run.wanted.group, run.wanted.topic, why=why)
             act.count(sql.LET_GO, {"id": run.id})  # keys last, sorted, as processors lock them
 
     def run(self, person: Person, run: int) -> Run:
@@ -196,7 +197,7 @@ def _not_confirmed(act: Acting, run: int) -> str:
         return f"nothing was done: {_state(act, run)}"
     if row["expired"]:
         return (
-            f"nothing was done: the plan of replay {run} was good until {row['expires_at']:%H:%M:%S}; plan anew, "
+            f"nothing was done: the plan of replay {run} was good until {zulu(row['expires_at'])}; plan anew, "
             "what it counted may be otherwise by now"
         )
     facts = act.all(sql.GROUP_FACTS, {"group": row["group"], "topic": row["topic"]})[0]

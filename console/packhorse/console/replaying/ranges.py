@@ -92,7 +92,7 @@ def _range(wanted: Wanted, log: Log) -> Range:
 def _empty(found: Sequence[Range], logs: Sequence[Log]) -> str:
     gone, ahead = sum(one.gone for one in found), sum(one.ahead for one in found)
     held = ", ".join(
-        f"[{log.partition}] {log.low} to {log.high - 1}" for log in logs[:5] if log.high > log.low
+        f"[{log.partition}] {log.low} to before {log.high}" for log in logs[:5] if log.high > log.low
     )
     if gone:
         return f"all {gone} offsets of the range are no longer in the log, which holds {held or 'nothing'}"

@@ -14,6 +14,7 @@ from packhorse.console.replaying.records import Standing
 from packhorse.console.replaying.run import Part, Progress, Run
 from packhorse.console.replaying.service import Plan
 from packhorse.console.replaying.wanted import Wanted
+from packhorse.core.text import counted
 
 _STANDINGS = {
     Standing.NEVER: "never done",
@@ -52,7 +53,7 @@ def plan_sheet(plan: Plan) -> RenderableType:
         *_wanted_pairs(wanted),
         *((f"range [{one.partition}]", _range_line(one)) for one in plan.ranges),
         ("read", tally.read),
-        ("wanted", f"{tally.matched} of {len(tally.keys)} keys" if tally.keys else tally.matched),
+        ("wanted", f"{tally.matched} of {counted(len(tally.keys), 'key')}" if tally.keys else tally.matched),
         *((f"  {name}", n) for name, n in tally.types.most_common(20)),
         *((_STANDINGS[one], n) for one, n in tally.standings.most_common()),
     ]
@@ -63,7 +64,9 @@ def plan_sheet(plan: Plan) -> RenderableType:
         rate = tally.read / plan.seconds if plan.seconds else 0.0
         pairs.append(("took", f"{plan.seconds:.1f} s, {rate:,.0f} records/s"))
     else:
-        pairs.append(("handed over", f"{tally.handed}, in {_duration(plan.seconds)} at {wanted.rate:g}/s"))
+        pairs.append(
+            ("would be handed over", f"{tally.handed}, in {_duration(plan.seconds)} at {wanted.rate:g}/s")
+        )
     return Group(sheet(pairs), *_check_lines(plan.checks))
 
 
@@ -126,11 +129,11 @@ def run_sheet(run: Run) -> RenderableType:
         pairs.append(
             (
                 "holds",
-                f"{run.held_keys} keys; {run.waiting_behind} live messages of them wait for this replay",
+                f"{counted(run.held_keys, 'key')}; {counted(run.waiting_behind, 'live message')} of that wait for it",
             )
         )
     parts = table(
-        ("partition", "from", "at", "to", "gone", "wanted"),
+        ("partition", "from", "at", "to before", "gone", "wanted"),
         ((p.partition, p.first, p.position, p.past, p.gone, p.matches) for p in run.parts),
     )
     return Group(sheet(pairs), parts, *_check_lines(run.checks))
@@ -147,14 +150,33 @@ def runs_table(runs: Sequence[Run]) -> Table:
                 "expired" if run.expired else run.state,
                 run.wanted.group,
                 run.wanted.topic,
-                f"{now.handed}/{now.matches}",
+                now.matches,
+                _handed(run),
                 now.done + now.skipped + now.discarded,
                 now.failed,
                 at(run.planned_at),
                 run.planned_by,
             )
         )
-    return table(("replay", "state", "group", "topic", "handed", "proved", "failed", "planned", "by"), rows)
+    heads = (
+        "replay",
+        "state",
+        "group",
+        "topic",
+        "wanted",
+        "handed over",
+        "proved",
+        "failed",
+        "planned",
+        "by",
+    )
+    return table(heads, rows)
+
+
+def _handed(run: Run) -> str:
+    """Return how many were handed over, and before that how many would be."""
+    would = run.counts.get("handed")
+    return f"would be {would}" if run.state == "planned" and would is not None else str(run.progress.handed)
 
 
 def _wanted_pairs(wanted: Wanted) -> list[tuple[str, object]]:
@@ -164,20 +186,25 @@ def _wanted_pairs(wanted: Wanted) -> list[tuple[str, object]]:
     if wanted.keys:
         pairs.append(("keys", f"{len(wanted.keys)} by name"))
     if wanted.left_out:
-        pairs.append(("left out", f"{len(wanted.left_out)} keys by name"))
+        pairs.append(("left out", f"{counted(len(wanted.left_out), 'key')} by name"))
     if wanted.again:
         more = ["also beyond"] * wanted.beyond + ["with what was discarded"] * wanted.with_discarded
         pairs.append(("again", ", ".join(["yes", *more])))
     if wanted.handler is not None:
         pairs.append(("handler", wanted.handler))
-    pairs.append(("rate", f"{wanted.rate:g}/s, halts after {wanted.most_failures} failures"))
+    pairs.append(
+        (
+            "rate",
+            f"{wanted.rate:g}/s, halts when more than {counted(wanted.most_failures, 'message fails', 'messages fail')}",
+        )
+    )
     return pairs
 
 
 def _progress_pairs(now: Progress) -> list[tuple[str, object]]:
     pairs: list[tuple[str, object]] = [
         ("offsets", f"{now.passed} of {now.offsets}"),
-        ("handed over", f"{now.handed} of {now.matches} wanted"),
+        ("handed over", f"{now.handed} (the filter matches {now.matches})"),
         ("proved", f"{now.done} done, {now.skipped} skipped, {now.discarded} discarded"),
         ("stopped", now.failed),
         (
@@ -203,7 +230,7 @@ def _check_lines(checks: Sequence[Check]) -> list[RenderableType]:
 
 
 def _range_line(one: Range) -> str:
-    return f"{one.first} to {one.past - 1}" + (f", {one.gone} gone" if one.gone else "")
+    return f"{one.first} to before {one.past}" + (f", {one.gone} gone" if one.gone else "")
 
 
 def _range_json(one: Range) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from packhorse.console.truth.around import Around, Mark
+from packhorse.core.text import counted
 
 
 class Placed(Protocol):
@@ -95,7 +96,7 @@ def _awaited(
         below, short = False, "not delivered yet"
         said = (
             f"not delivered yet, or not done yet: the watermark of partition {at} stands at {mark.offset}, "
-            f"{place.offset - mark.offset} offsets before it"
+            f"{counted(place.offset - mark.offset, 'offset')} before it"
         )
     else:
         below, short = True, "below the watermark: done before, or its row is gone"

@@ -12,6 +12,7 @@ from packhorse.console.truth.status import Search
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.kafka_properties import Property, merged
 from packhorse.core.partitions import partition_of
+from packhorse.core.text import counted
 
 CLOCKS_APART = timedelta(seconds=5)
 """The search starts so long before the row was written: topics carry the broker's clock, rows the database's."""
@@ -97,14 +98,14 @@ class KafkaTopics:
         while open_partitions and read < self._limits.records and self._clock.monotonic() < deadline:
             for message in consumer.consume(min(_BATCH, self._limits.records - read), timeout=0.2):
                 if (place := _place_if(message, message_id)) is not None:
-                    return Search(place=place, said=f"found after {read + 1} records")
+                    return Search(place=place, said=f"found after {counted(read + 1, 'record')}")
                 read += message.error() is None
                 open_partitions -= _ended(message)
         bound = (
             "to the end" if not open_partitions else "then the search ended, the message may stand further on"
         )
         return Search(
-            said=f"searched {_names(topic, partitions)} since {_time(since)}: {read} records read, not there, {bound}"
+            said=f"searched {_names(topic, partitions)} since {_time(since)}: {counted(read, 'record')} read, not there, {bound}"
         )
 
     def _partitions(self, consumer: Consumer, topic: str, key: str | None) -> list[int]:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from packhorse.core.errors import UsageError
+from packhorse.core.text import counted
 
 ALL = ""
 """The topic of a pause of the whole group."""
@@ -67,7 +68,7 @@ class PausedKey(NamedTuple):
         """Return who paused it and why, and what waits, for people."""
         by = "" if self.by is None else f" by {self.by}"
         why = f": {self.why}" if self.why else ""
-        return f"key {self.key_hash} of {self.topic}[{self.partition}] paused{by}{why}, {self.followers} messages behind it"
+        return f"key {self.key_hash} of {self.topic}[{self.partition}] paused{by}{why}, {counted(self.followers, 'message')} behind it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,7 @@ START_REPLICATION SLOT "{slot}" LOGICAL {at} (proto_version '1', publication_nam
 SHARDS = 'SELECT r.shard::int FROM "{schema}".relay AS r'
 
 RECORD_DROP = """
-INSERT INTO "{schema}".audit (actor, act, detail, why) VALUES (%(actor)s, 'drop slot', %(detail)s::jsonb, %(why)s)
+INSERT INTO "{schema}".audit (actor, act, detail, why) VALUES (%(actor)s, 'drop-slot', %(detail)s::jsonb, %(why)s)
 """
 
 MAY_PUBLISH = """

@@ -20,7 +20,7 @@ SELECT slot_name, lsn FROM pg_create_logical_replication_slot('{slot}', 'pgoutpu
 
 -- 4. What is older than the slot: rows of transactions below this fence that committed before it.
 INSERT INTO "{schema}".audit (actor, act, detail)
-SELECT current_user, 'make connector slot', jsonb_build_object('slot', s.slot_name, 'fence', pg_current_xact_id()::text)
+SELECT current_user, 'make-connector-slot', jsonb_build_object('slot', s.slot_name, 'fence', pg_current_xact_id()::text)
   FROM pg_replication_slots AS s WHERE s.slot_name = '{slot}';
 
 -- 5. `packhorse relay debezium-ready` says when the connector may start: our relay has to publish what is older first.
@@ -32,7 +32,7 @@ SELECT s.slot_type = 'logical' AND s.plugin = 'pgoutput' AND s.database = curren
     coalesce(s.wal_status, 'lost'), s.confirmed_flush_lsn::text,
     coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), s.confirmed_flush_lsn), 0)::bigint,
     (SELECT a.detail ->> 'fence' FROM "{schema}".audit AS a
-      WHERE a.act = 'make connector slot' AND a.detail ->> 'slot' = s.slot_name ORDER BY a.id DESC LIMIT 1)
+      WHERE a.act IN ('make-connector-slot', 'make connector slot') AND a.detail ->> 'slot' = s.slot_name ORDER BY a.id DESC LIMIT 1)
   FROM pg_replication_slots AS s WHERE s.slot_name = %(slot)s
 """
 
@@ -85,5 +85,5 @@ UPDATE "{{schema}}".relay SET horizon = %(horizon)s::pg_snapshot, target = NULL,
 
 AUDIT = """
 INSERT INTO "{schema}".audit (actor, act, detail)
-VALUES (%(actor)s, 'move horizon to connector', jsonb_build_object('slot', %(slot)s::text, 'horizon', %(horizon)s::text))
+VALUES (%(actor)s, 'move-horizon-to-connector', jsonb_build_object('slot', %(slot)s::text, 'horizon', %(horizon)s::text))
 """

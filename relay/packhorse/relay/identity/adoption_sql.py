@@ -184,5 +184,5 @@ UPDATE "{schema}".relay_hold AS h SET horizon = %(horizon)s::pg_snapshot, target
 """
 
 RECORD = """
-INSERT INTO "{schema}".audit (actor, act, detail, why) VALUES (%(actor)s, 'adopt server', %(detail)s::jsonb, %(why)s)
+INSERT INTO "{schema}".audit (actor, act, detail, why) VALUES (%(actor)s, 'adopt-server', %(detail)s::jsonb, %(why)s)
 """

@@ -80,7 +80,7 @@ class PostgresResharding:
             self._execute("ORDER", wanted=wanted)
         if step in {Step.ORDER, Step.SWITCH}:
             detail = json.dumps({"from": len(shards), "to": wanted})
-            act = "relay.shards.order" if step is Step.ORDER else "relay.shards.switch"
+            act = "shards-order" if step is Step.ORDER else "shards-switch"
             self._execute("AUDIT", actor=actor, act=act, detail=detail, why=why)
 
     def _refuse_wide_holds(self, *, ordered: bool) -> None:
@@ -111,7 +111,7 @@ class PostgresResharding:
                 return False
             self._execute("ABORT")
             detail = json.dumps({"shards": len(shards)})
-            self._execute("AUDIT", actor=actor, act="relay.shards.abort", detail=detail, why=why)
+            self._execute("AUDIT", actor=actor, act="shards-abort", detail=detail, why=why)
         return True
 
     def _read(self, name: str) -> list[Standing]:

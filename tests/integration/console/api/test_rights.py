@@ -196,6 +196,6 @@ def test_the_record_says_who_what_which_and_why_and_holds_no_text_of_a_message(
     assert len(rows) >= len(acts) - len({"purge_preview", "quarantine_edit_preview", "resume"})
     for actor, act, why, text in rows:
         assert actor == "somebody (token)"
-        assert why or act in {"note", "plan replay", "redrive preview"}, (act, text)
+        assert why or act in {"note", "replay-plan", "redrive-preview"}, (act, text)
         for told in (secret, token, "ann.private"):
             assert told not in text

@@ -7,12 +7,13 @@ from rich.text import Text
 
 from packhorse.console.output import at, plain, said, table
 from packhorse.console.quarantine.around.model import Around
+from packhorse.core.text import counted
 
 
 def around_parts(around: Around) -> list[RenderableType]:
     """Return the parts of a sheet for people."""
     parts: list[RenderableType] = [
-        Text(f"\nbehind it: {around.behind} messages wait", style="bold"),
+        Text(f"\nbehind it: {counted(around.behind, 'message waits', 'messages wait')}", style="bold"),
         *(said(f"  {one}") for one in around.followers),
     ]
     if around.behind > len(around.followers):
@@ -38,7 +39,7 @@ def failure_line(around: Around) -> str:
             f"acknowledged by {plain(known.acknowledged_by)} {at(known.acknowledged_at)}: {plain(known.acknowledged_why)}"
         )
     if known.notes:
-        found.append(f"{known.notes} notes: packhorse quarantine group {around.failure[:8]}")
+        found.append(f"{counted(known.notes, 'note')}: packhorse quarantine group {around.failure[:8]}")
     if known.contact is not None:
         found.append(f"contact {plain(known.contact)}")
     return "; ".join(found)

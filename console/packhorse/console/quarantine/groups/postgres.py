@@ -24,6 +24,7 @@ from packhorse.console.quarantine.groups.model import (
 )
 from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, UnknownId, UsageError
 from packhorse.core.ids import time_of
+from packhorse.core.moments import zulu
 from packhorse.core.rights import Right
 
 MANY_CHANGES = 5_000
@@ -243,7 +244,7 @@ def _record(act: Acting, name: str, print_: str, failure: Failure, why: str | No
 
 def _acknowledged_already(act: Acting, print_: str) -> str:
     row = act.all(sql.WHO_ACKNOWLEDGED, {"print": print_})[0]
-    when = "" if row["at"] is None else f" at {row['at'].isoformat(timespec='seconds')}"
+    when = "" if row["at"] is None else f" at {zulu(row['at'])}"
     return f"group {print_[:8]} is acknowledged already: by {row['actor']}{when}; nothing was done now"
 
 

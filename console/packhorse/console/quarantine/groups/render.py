@@ -16,6 +16,7 @@ from packhorse.console.quarantine.groups.model import (
     GroupPage,
     GroupShown,
 )
+from packhorse.core.text import counted
 
 SHORT = 8
 """Digits of a print that a table shows; a command takes them as long as one group alone begins so."""
@@ -147,7 +148,7 @@ def known_line(group: Group) -> str:
         more = "" if known.since is None else f", {_since(known.since)} since"
         found.append(f"acknowledged by {known.acknowledged_by} {at(known.acknowledged_at)}{more}")
     if known.notes:
-        found.append(f"{known.notes} notes")
+        found.append(f"{counted(known.notes, 'note')}")
     if known.contact is not None:
         told = "not told yet" if known.told_at is None else f"told {at(known.told_at)}"
         found.append(f"contact {known.contact}, {told}")
@@ -165,7 +166,7 @@ def for_good_line(found: ForGood) -> str:
         return found.said
     since = "" if found.since is None else f", since {at(found.since)}"
     return (
-        f"{found.share * 100:.1f} %: of {found.failed} messages of this group, topic and type that failed at least once, "
+        f"{found.share * 100:.1f} %: of {counted(found.failed or 0, 'message')} of this group, topic and type that failed at least once, "
         f"{found.stopped} ended here ({found.said}{since})"
     )
 

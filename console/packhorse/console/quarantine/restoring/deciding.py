@@ -9,6 +9,7 @@ from uuid import UUID
 from packhorse.console.facts import Act, InboxRow, Outcome, QuarantinedMessage, State
 from packhorse.console.quarantine.redrive import acted_already
 from packhorse.core.errors import OwnershipLost, UsageError
+from packhorse.core.moments import zulu
 
 WORDS = "out of order"
 """What a person types to restore a message after later ones of its key."""
@@ -132,7 +133,7 @@ def check_restorable(
     if kept.purged_at is not None:
         raise UsageError(
             f"message {message.id} can't be restored: its key and payload were erased at "
-            f"{kept.purged_at.isoformat(timespec='seconds')}"
+            f"{zulu(kept.purged_at)}"
         )
     if kept.edited_as is not None:
         raise UsageError(

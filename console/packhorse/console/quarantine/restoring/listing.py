@@ -8,6 +8,7 @@ from packhorse.console.replaying.reading import OutOfRange, Ranges, Reader
 from packhorse.core.clock import Clock
 from packhorse.core.errors import InfrastructureError, NotReady
 from packhorse.core.ids import foreign_id, id_of
+from packhorse.core.text import counted
 from packhorse.processor.record import Record
 
 MOST = 200
@@ -75,13 +76,25 @@ def _read(reader: Reader, topic_id: UUID, key: bytes | None, bound: Bound, clock
             return Listed(found[:MOST], False, f"the first {MOST} of its key; there are more")
         if batch.end is not None:
             return Listed(
-                found, True, f"all of its key up to the end of the log: {len(found)} of {read} records"
+                found,
+                True,
+                f"all of its key up to the end of the log: {_share(len(found), read)}",
             )
     return Listed(
-        found, False, f"only the next {read} records were read; more of its key may stand behind them"
+        found, False, f"only the next {counted(read, 'record')} read; more of its key may stand behind them"
     )
 
 
 def _id_of(record: Record, topic_id: UUID) -> UUID:
     named = dict(record.headers).get("id")
     return id_of(named) or foreign_id(topic_id, record.partition, record.offset)
+
+
+def _share(found: int, read: int) -> str:
+    """
+    Return how many of the records that were read are of the key.
+
+    >>> _share(0, 0), _share(0, 1), _share(2, 5)
+    ('none', 'none of 1 record', '2 of 5 records')
+    """
+    return f"{found or 'none'} of {counted(read, 'record')}" if read else "none"

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from packhorse.core.text import counted
+
 WINDOW_SECONDS = 4.0
 """Seconds of the rate that may be handed over and unproved: more would be a queue in the tables, and not faster."""
 WINDOW_LEAST, WINDOW_MOST = 100, 5_000
@@ -92,7 +94,9 @@ def decide(facts: Facts, allowance: float) -> Hand | Wait | Halt | End:
             f"{facts.most_failures} are borne"
         )
     if facts.left and facts.resting > RESTING_MOST:
-        return Halt(said=f"{facts.resting} messages wait in retry or behind others, {RESTING_MOST} are borne")
+        return Halt(
+            said=f"{counted(facts.resting, 'message waits', 'messages wait')} in retry or behind others, {RESTING_MOST} are borne"
+        )
     if not facts.left:
         return _towards_the_end(facts)
     room = window(facts.rate) - facts.unproved
@@ -108,10 +112,13 @@ def _towards_the_end(facts: Facts) -> Wait | End:
         return Wait(seconds=LOOK)
     if facts.resting:
         return End(
-            said=f"{facts.resting} messages rest in retry, behind others or for a person; they go on as any of the group"
+            said=f"{counted(facts.resting, 'message rests', 'messages rest')} in retry, behind others or for a person, to go on as any of the "
+            "group"
         )
     return End(
-        said=f"{facts.failed} messages stopped in quarantine or as uncertain" if facts.failed else None
+        said=f"{counted(facts.failed, 'message')} stopped in quarantine or as uncertain"
+        if facts.failed
+        else None
     )
 
 
