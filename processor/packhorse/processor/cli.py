@@ -1,11 +1,14 @@
 """`packhorse processor`: run an application's handlers, say how they stand."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from packhorse.processor.inbox.cli import app as retention
 from packhorse.schemas.flags import Broker, Registry, Schema, Url
+
+if TYPE_CHECKING:
+    from packhorse.processor.settings import OverviewSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -90,32 +93,48 @@ def run(
 
 @app.command()
 def status(
-    group: Annotated[str, typer.Option("--group", help="The consumer group.")],
+    group: Annotated[
+        str | None, typer.Option("--group", help="The consumer group; without it, a line for each.")
+    ] = None,
     database_url: Url = None,
     database_schema: Schema = None,
     kafka_bootstrap_servers: Broker = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """
-    Say how far a group is in each partition, what lags, and what waits for a retry or a person.
+    Say how far a group is in each partition, what lags, and what waits for a retry or a person; without a group, name all.
 
     [bold]Example[/]: packhorse processor status --group figures
     """
     import json
 
-    from packhorse.processor.settings import StatusSettings
+    from packhorse.processor.settings import OverviewSettings, StatusSettings
     from packhorse.processor.status import read_status
 
-    settings = StatusSettings.load(
-        {
-            "database_url": database_url,
-            "database_schema": database_schema,
-            "kafka_bootstrap_servers": kafka_bootstrap_servers,
-        }
-    )
+    given = {"database_url": database_url, "database_schema": database_schema}
+    if group is None:
+        _tell_all(OverviewSettings.load(given), as_json=as_json)
+        return
+    settings = StatusSettings.load({**given, "kafka_bootstrap_servers": kafka_bootstrap_servers})
     found = read_status(settings, group)
     if as_json:
         typer.echo(json.dumps(found.as_dict()))
         return
     for line in found.lines():
         typer.echo(line)
+
+
+def _tell_all(settings: "OverviewSettings", *, as_json: bool) -> None:
+    import json
+
+    from packhorse.processor.watching.overview import read_overview
+
+    found = read_overview(settings)
+    if as_json:
+        typer.echo(json.dumps({"groups": [line._asdict() for line in found]}))
+        return
+    for line in found:
+        typer.echo(line.told)
+    typer.echo(
+        "more of one: packhorse processor status --group NAME" if found else "no group has worked here"
+    )

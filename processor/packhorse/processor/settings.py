@@ -106,3 +106,9 @@ class StatusSettings(DatabaseSettings, KafkaSettings, PartSettings):
     """Say which database and broker `packhorse processor status` asks."""
 
     section: ClassVar[str] = ""
+
+
+class OverviewSettings(DatabaseSettings, PartSettings):
+    """Say which database `packhorse processor status` asks about all groups; no broker is asked."""
+
+    section: ClassVar[str] = ""

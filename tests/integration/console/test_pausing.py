@@ -71,6 +71,9 @@ def test_a_pause_is_on_the_record_once_and_says_who_why_and_since_when(
     again = processor(database, "pause", *where, "--why", "me too", "--json")
     assert again.json()["was_paused"] is True
     listed = processor(database, "paused", "--group", "figures", "--json").json()
+    assert processor(database, "paused", "--json").json() == {"groups": [listed]}
+    assert processor(database, "paused").out.startswith("figures: airline.aircraft[1] paused by ann")
+    assert "figures: " in processor(database, "status").out
     assert [(row["topic"], row["partition"], row["why"]) for row in listed["pauses"]] == [
         ("airline.aircraft", 1, "bad import")
     ]

@@ -60,6 +60,9 @@ class Tables:
     def paused(self, person: Person, group: str) -> Paused:
         return Paused(pauses=(), keys=())
 
+    def groups(self, person: Person) -> list[str]:
+        return []
+
     def pause(self, person: Person, group: str, scope: Scope, *, key_partition: int, why: str) -> bool:
         self.paused_at.append(key_partition)
         return True

@@ -39,7 +39,7 @@ class OffsetsTables:
         """
         topic, topic_id = planned[0].standing.topic, planned[0].standing.topic_id
         store, stream = self._store(group), _stream(topic, topic_id)
-        with self._database.acting(person, Right.ADMINISTER, doing="offsets-reset") as act:
+        with self._database.acting(person, Right.ADMINISTER, doing="reset offsets") as act:
             for move in planned:
                 place = {"group": group, "topic_id": topic_id, "partition": move.standing.partition}
                 row = act.first(sql.LOCK_WATERMARK, place)

@@ -111,21 +111,31 @@ def resume(
 
 @app.command()
 def paused(
-    group: Group,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Of this consumer group; without it of all.")
+    ] = None,
     database_url: Url = None,
     database_schema: Schema = None,
     as_json: Json = False,
 ) -> None:
     """
-    List what is paused in a group, by whom, since when and why.
+    List what is paused, in one group or in all, by whom, since when and why.
 
     [bold]Example[/]: packhorse processor paused --group figures
     """
     from packhorse.console.compose import service_of
     from packhorse.console.output import tell, tell_json
-    from packhorse.console.pausing.render import paused_json, paused_lines
+    from packhorse.console.pausing.render import everywhere_lines, paused_json, paused_lines
 
     with service_of(_settings(database_url, database_schema, None)) as service:
+        if group is None:
+            everywhere = service.pausing.everywhere()
+            if as_json:
+                tell_json({"groups": [paused_json(name, one) for name, one in everywhere.items()]})
+                return
+            for line in everywhere_lines(everywhere):
+                tell(line)
+            return
         found = service.pausing.paused(group)
     if as_json:
         tell_json(paused_json(group, found))

@@ -36,6 +36,11 @@ class PausingTables:
         with self._database.reading(person) as rows:
             return Paused(pauses=rows.carry(table.pauses()).rows, keys=tuple(rows.carry(table.paused_keys())))
 
+    def groups(self, person: Person) -> list[str]:
+        """Return the groups in which something is paused, by name."""
+        with self._database.reading(person) as rows:
+            return [row["name"] for row in rows.all(sql.PAUSED_GROUPS)]
+
     def pause(self, person: Person, group: str, scope: Scope, *, key_partition: int, why: str) -> bool:
         """
         Pause *scope* on the record, both or neither; return False, with nothing recorded, when it was paused already.

@@ -1,6 +1,6 @@
 """What is paused, for people and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from packhorse.console.output import at
@@ -35,6 +35,15 @@ def paused_lines(group: str, found: Paused) -> Iterator[str]:
         yield f"{key.told}  since {at(key.at)}"
     if not found.pauses and not found.keys:
         yield f"nothing is paused in group {group}"
+
+
+def everywhere_lines(found: Mapping[str, Paused]) -> Iterator[str]:
+    """Yield what is paused in all groups, for people."""
+    for group, paused in found.items():
+        for line in paused_lines(group, paused):
+            yield f"{group}: {line}"
+    if not found:
+        yield "nothing is paused in any group"
 
 
 def resumed_json(group: str, scope: Scope, found: Resumed) -> dict[str, Any]:

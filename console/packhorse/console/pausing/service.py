@@ -42,6 +42,9 @@ class PausingSource(Protocol):
     def paused(self, person: Person, group: str) -> Paused:
         """Return what is paused in *group*."""
 
+    def groups(self, person: Person) -> list[str]:
+        """Return the groups in which something is paused, by name."""
+
     def pause(self, person: Person, group: str, scope: Scope, *, key_partition: int, why: str) -> bool:
         """Pause *scope* on the record; return False when it was paused already."""
 
@@ -89,6 +92,12 @@ class Pausing:
         if not found.pauses and not found.keys and not self.knows(group):
             raise UnknownId(f"{no_group(group)}; `packhorse doctor` names the groups")
         return found
+
+    def everywhere(self) -> dict[str, Paused]:
+        """Return what is paused, by group; groups in which nothing is are left out."""
+        return {
+            group: self._tables.paused(self._person, group) for group in self._tables.groups(self._person)
+        }
 
     def pause(self, group: str, scope: Scope, *, why: str, anyway: bool = False) -> bool:
         """

@@ -17,3 +17,10 @@ CROSS JOIN LATERAL jsonb_array_elements(coalesce(m.status -> 'partitions', '[]')
 WHERE m.group_id = %(group)s
 """
 """Partitions that a group has watermarks of, or that its processes say they have."""
+
+PAUSED_GROUPS = """
+SELECT p.group_id AS name FROM {schema}.pause AS p
+UNION SELECT k.group_id FROM {schema}.parked_key AS k WHERE k.paused
+ORDER BY 1
+"""
+"""Groups in which something is paused."""

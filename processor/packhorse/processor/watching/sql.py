@@ -38,3 +38,17 @@ QUARANTINE = """
 SELECT topic, coalesce(reason, ''), count(*), extract(epoch FROM clock_timestamp() - min(quarantined_at))::float8
 FROM "{schema}".quarantined_message WHERE group_id = %(group)s AND state = 'quarantined'
 GROUP BY topic, reason ORDER BY topic, reason"""
+
+
+# All groups that left anything behind here, in one line each: processes alive and known, what waits for a person.
+GROUPS = """
+SELECT g.name,
+    (SELECT count(*) FROM "{schema}".processor_member AS m
+        WHERE m.group_id = g.name AND m.seen_at > clock_timestamp() - %(alive)s * interval '1 second'),
+    (SELECT count(*) FROM "{schema}".parked_key AS k WHERE k.group_id = g.name),
+    (SELECT count(*) FROM "{schema}".quarantined_message AS q WHERE q.group_id = g.name AND q.state = 'quarantined'),
+    (SELECT count(*) FROM "{schema}".pause AS p WHERE p.group_id = g.name)
+FROM (SELECT w.group_id AS name FROM "{schema}".watermark AS w
+      UNION SELECT m.group_id FROM "{schema}".processor_member AS m
+      UNION SELECT p.group_id FROM "{schema}".pause AS p) AS g
+ORDER BY g.name"""
