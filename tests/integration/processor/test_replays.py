@@ -172,7 +172,8 @@ def test_a_run_is_paused_resumed_and_stopped_and_lets_go_of_its_keys(ground: Gro
     assert replay(ground, "resume", run, "--why", "again").code == 5
     assert ground.rows("SELECT * FROM packhorse.parked_key") == []
     told = [
-        row[0] for row in ground.rows("SELECT act FROM packhorse.audit WHERE act LIKE '%%replay' ORDER BY id")
+        row[0]
+        for row in ground.rows("SELECT act FROM packhorse.audit WHERE act LIKE 'replay-%%' ORDER BY id")
     ]
     assert told == ["replay-plan", "replay-run", "replay-pause", "replay-resume", "replay-stop"]
 
@@ -330,7 +331,7 @@ def test_a_plan_says_what_is_wrong_with_a_range_and_keeps_nothing(ground: Ground
     assert "does not exist" in refused(*whole, topic="no-such-topic")
     assert "partition 7" in refused("--partition", 7, "--from-offset", 0)
     assert "the range is empty" in refused("--partition", 0, "--from-offset", 2, "--to-offset", 2)
-    assert "the log holds [0] 0 to 2" in refused("--partition", 0, "--from-offset", 50)
+    assert "the log holds [0] 0 to before 3" in refused("--partition", 0, "--from-offset", 50)
     assert "matches none of the 3 records" in refused(*whole, "--type", "no.Such")
     assert "is no time" in refused("--since", "soon")
     assert "either by --from-offset" in refused("--partition", 0)

@@ -67,7 +67,7 @@ def check_allowed(wanted: Wanted, tally: Tally) -> None:
     """
     if not tally.matched:
         raise UsageError(
-            f"the filter matches none of {counted(tally.read, 'record')} in the range"
+            f"the filter matches none of the {counted(tally.read, 'record')} of the range"
             if wanted.filtered
             else f"the range holds no record ({tally.read} read)"
         )
