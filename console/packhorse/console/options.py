@@ -1,10 +1,24 @@
-"""Options that several commands of the console share."""
+"""What several commands of the console share: options, and the settings that flags and the environment make."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
 from packhorse.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from packhorse.console.settings import ConsoleSettings
+
+MessageId = Annotated[UUID, typer.Argument(metavar="ID", help="The message's id.")]
+Group = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")]
+Topic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="From this source topic.")]
+Type = Annotated[str | None, typer.Option("--type", metavar="NAME", help="Of this message type.")]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="CODE", help="With this reason code.")]
+Tenant = Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant.")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 1000.")]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 
 ShowKey = Annotated[bool, typer.Option("--show-key", help="Show the key, which may say who somebody is.")]
 Csv = Annotated[
@@ -42,3 +56,25 @@ def key_of(text: str | None, hexed: str | None = None, *, flag: str = "--key") -
         return bytes.fromhex(hexed)
     except ValueError:
         raise UsageError(f"{flag}-hex is no hexadecimal: two digits a byte, such as ff00") from None
+
+
+def settings_of(
+    url: str | None,
+    schema: str | None,
+    *,
+    broker: str | None = None,
+    registry: str | None = None,
+    namespace: str | None = None,
+) -> "ConsoleSettings":
+    """Return the console's settings, with what flags say."""
+    from packhorse.console.settings import ConsoleSettings
+
+    return ConsoleSettings.load(
+        {
+            "database_url": url,
+            "database_schema": schema,
+            "kafka_bootstrap_servers": broker,
+            "registry_url": registry,
+            "namespace": namespace,
+        }
+    )

@@ -4,7 +4,20 @@ import sys
 
 import typer
 
+from packhorse.core.errors import UsageError
+
 NOT_CONFIRMED = "not confirmed: add --yes, or run it in a terminal; nothing was done"
+
+
+def check_answerable(*, as_json: bool, yes: bool, act: str, otherwise: str = "") -> None:
+    """
+    Refuse to print JSON for an *act* that would be asked about; *otherwise*: what else can be given instead of --yes.
+
+    Raises:
+        UsageError: --json without --yes.
+    """
+    if as_json and not yes:
+        raise UsageError(f"--json asks nothing back; add --yes to {act} without a confirmation{otherwise}")
 
 
 def confirmed(question: str, *, err: bool = False) -> None:

@@ -1,14 +1,12 @@
 """`packhorse audit`: what people did."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from uuid import UUID
 
 import typer
 
+from packhorse.console import options
 from packhorse.schemas import flags
-
-if TYPE_CHECKING:
-    from packhorse.console.settings import ConsoleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,10 +47,7 @@ def list_acts(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 10000.")
     ] = 50,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="POSITION", help="Behind this: a page says what the next is."),
-    ] = None,
+    after: options.After = None,
     as_json: flags.Json = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print comma-separated values; no cell is taken for a formula.")
@@ -87,7 +82,7 @@ def list_acts(
         until=end,
     )
     position = None if after is None else position_from(after)
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         page = service.audit.page(wanted, after=position, limit=limit)
     if as_json:
         tell_json(page_json(page))
@@ -100,9 +95,3 @@ def list_acts(
         tell("nothing on record" + (" fits" if wanted != Filter() or after else ""))
     if page.next is not None:
         typer.echo(f"more: add --after {page.next.token()}", err=as_csv)
-
-
-def _settings(url: str | None, schema: str | None) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load({"database_url": url, "database_schema": schema})

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.console import options
 from packhorse.core.text import counted
-from packhorse.schemas.asking import confirmed
+from packhorse.schemas.asking import check_answerable, confirmed
 from packhorse.schemas.flags import Broker, Json, Schema, Url
 
 if TYPE_CHECKING:
-    from packhorse.console.settings import ConsoleSettings
     from packhorse.processor.offsets.resetting import Move
 
 app = typer.Typer(
@@ -43,7 +43,9 @@ def show(
     from packhorse.console.offsets.render import standing_json
     from packhorse.console.output import tell_json
 
-    with service_of(_settings(database_url, database_schema, kafka_bootstrap_servers)) as service:
+    with service_of(
+        options.settings_of(database_url, database_schema, broker=kafka_bootstrap_servers)
+    ) as service:
         partitions = [standing_json(one) for one in service.offsets.show(group, topic)]
     if as_json:
         tell_json({"group": group, "topic": topic, "partitions": partitions})
@@ -64,14 +66,12 @@ def reset(
             help="committed, earliest, latest, a time, or an offset of one partition.",
         ),
     ],
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
+    why: options.Why,
     partition: Annotated[
         int | None, typer.Option("--partition", metavar="N", min=0, help="One partition; else all.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
-    actor: Annotated[
-        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-    ] = None,
+    yes: options.Yes = False,
+    actor: options.ClaimedActor = None,
     as_json: Json = False,
     database_url: Url = None,
     database_schema: Schema = None,
@@ -91,13 +91,11 @@ def reset(
     from packhorse.console.compose import service_of
     from packhorse.console.offsets.render import move_json
     from packhorse.console.output import tell, tell_json
-    from packhorse.core.errors import UsageError
     from packhorse.processor.offsets.resetting import Reset
 
     wanted = Reset(to=to, partition=partition)
-    if as_json and not yes:
-        raise UsageError("--json asks nothing back; add --yes to reset without a confirmation")
-    settings = _settings(database_url, database_schema, kafka_bootstrap_servers)
+    check_answerable(as_json=as_json, yes=yes, act="reset")
+    settings = options.settings_of(database_url, database_schema, broker=kafka_bootstrap_servers)
     with service_of(settings, claimed=actor) as service:
         preview = service.offsets.preview(group, topic, wanted)
         if not as_json:
@@ -132,11 +130,3 @@ def _told(move: "Move") -> str:
     if move.repeats:
         text += f"; {counted(move.repeats, 'offset is', 'offsets are')} delivered again"
     return text
-
-
-def _settings(url: str | None, schema: str | None, servers: str | None) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load(
-        {"database_url": url, "database_schema": schema, "kafka_bootstrap_servers": servers}
-    )

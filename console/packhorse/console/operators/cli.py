@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.console import options
 from packhorse.schemas import flags
 
 if TYPE_CHECKING:
     from packhorse.console.operators.model import Change, Kind, Wanted
-    from packhorse.console.settings import ConsoleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,9 +45,6 @@ Expires = Annotated[
 Why = Annotated[
     str | None, typer.Option("--why", metavar="TEXT", help="The reason, for the record. No personal data.")
 ]
-ActorName = Annotated[
-    str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-]
 
 
 @app.command("list")
@@ -63,7 +60,7 @@ def list_operators(
     from packhorse.console.operators.render import operator_json, operators_table
     from packhorse.console.output import tell, tell_json, terminal
 
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         found = service.operators.list()
     if as_json:
         tell_json({"operators": [operator_json(one) for one in found]})
@@ -81,7 +78,7 @@ def add(
     edit: Edit = False,
     expires: Expires = None,
     why: Why = None,
-    actor: ActorName = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -99,7 +96,7 @@ def add(
     from packhorse.console.operators.model import Kind
 
     wanted = _wanted(Kind.ROLE, name, role, expires, personal=personal, edit=edit)
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         change = service.operators.add(wanted, why=why)
     _tell(change, as_json=as_json)
     if not change.may_connect:
@@ -122,7 +119,7 @@ def token(
         typer.Option("--renew", help="Instead of the token that the name has, which is void at once."),
     ] = False,
     why: Why = None,
-    actor: ActorName = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -142,7 +139,7 @@ def token(
     from packhorse.core.text import inert
 
     wanted = _wanted(Kind.TOKEN, name, role, expires, personal=personal, edit=edit)
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         made = service.operators.token(wanted, renew=renew, why=why)
     if as_json:
         tell_json({"token": made.token, **change_json(made.change)})
@@ -158,7 +155,7 @@ def remove(
         bool, typer.Option("--token", help="The holder of a token, and not a role of the database.")
     ] = False,
     why: Why = None,
-    actor: ActorName = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -174,7 +171,7 @@ def remove(
     from packhorse.console.operators.model import Kind
 
     kind: Kind = Kind.TOKEN if of_token else Kind.ROLE
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         change = service.operators.remove(kind, name, why=why)
     _tell(change, as_json=as_json)
 
@@ -192,7 +189,7 @@ def me(
     from packhorse.console.operators.render import me_json, me_sheet
     from packhorse.console.output import tell_json, terminal
 
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         found = service.operators.me()
     if as_json:
         tell_json(me_json(found))
@@ -219,9 +216,3 @@ def _tell(change: "Change", *, as_json: bool) -> None:
         tell_json(change_json(change))
     else:
         tell(change_line(change))
-
-
-def _settings(url: str | None, schema: str | None) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load({"database_url": url, "database_schema": schema})

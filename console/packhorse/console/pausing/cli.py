@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from packhorse.console.options import KeyHex
+from packhorse.console import options
 from packhorse.schemas.flags import Broker, Json, Schema, Url
 
 if TYPE_CHECKING:
-    from packhorse.console.settings import ConsoleSettings
     from packhorse.processor.pausing.pauses import Scope
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -38,7 +37,7 @@ def pause(
     topic: Topic = None,
     partition: Partition = None,
     key: Key = None,
-    key_hex: KeyHex = None,
+    key_hex: options.KeyHex = None,
     anyway: Annotated[
         bool,
         typer.Option(
@@ -66,7 +65,7 @@ def pause(
 
     scope = _scope(topic, partition, (key, key_hex), None)
     with service_of(
-        _settings(database_url, database_schema, kafka_bootstrap_servers), claimed=actor
+        options.settings_of(database_url, database_schema, broker=kafka_bootstrap_servers), claimed=actor
     ) as service:
         done = service.pausing.pause(group, scope, why=why, anyway=anyway)
     if as_json:
@@ -82,7 +81,7 @@ def resume(
     topic: Topic = None,
     partition: Partition = None,
     key: Key = None,
-    key_hex: KeyHex = None,
+    key_hex: options.KeyHex = None,
     key_hash: KeyHash = None,
     actor: As = None,
     as_json: Json = False,
@@ -99,7 +98,7 @@ def resume(
     from packhorse.console.pausing.render import resumed_json, resumed_lines
 
     scope = _scope(topic, partition, (key, key_hex), key_hash)
-    with service_of(_settings(database_url, database_schema, None), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         found = service.pausing.resume(group, scope, why=why)
     if as_json:
         tell_json(resumed_json(group, scope, found))
@@ -127,7 +126,7 @@ def paused(
     from packhorse.console.output import tell, tell_json
     from packhorse.console.pausing.render import everywhere_lines, paused_json, paused_lines
 
-    with service_of(_settings(database_url, database_schema, None)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         if group is None:
             everywhere = service.pausing.everywhere()
             if as_json:
@@ -147,15 +146,6 @@ def paused(
 def _scope(
     topic: str | None, partition: int | None, key: tuple[str | None, str | None], key_hash: str | None
 ) -> "Scope":
-    from packhorse.console.options import key_of
     from packhorse.processor.pausing.pauses import Scope
 
-    return Scope(topic=topic, partition=partition, key=key_of(*key), key_hash=key_hash)
-
-
-def _settings(url: str | None, schema: str | None, broker: str | None) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load(
-        {"database_url": url, "database_schema": schema, "kafka_bootstrap_servers": broker}
-    )
+    return Scope(topic=topic, partition=partition, key=options.key_of(*key), key_hash=key_hash)

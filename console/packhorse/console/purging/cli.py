@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.console import options
 from packhorse.schemas import flags
-from packhorse.schemas.asking import confirmed
+from packhorse.schemas.asking import check_answerable, confirmed
 
 if TYPE_CHECKING:
     from packhorse.console.purging.model import Report, Wanted
     from packhorse.console.purging.service import Erasers
-    from packhorse.console.settings import ConsoleSettings
     from packhorse.processor.erasing import Subject
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -67,10 +67,8 @@ def purge(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count what there is, and change nothing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
-    actor: Annotated[
-        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-    ] = None,
+    yes: options.Yes = False,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -94,7 +92,9 @@ def purge(
     from packhorse.console.purging.render import report_json
 
     reason = _checked(why, as_json=as_json, yes=yes, dry_run=dry_run)
-    settings = _settings(database_url, database_schema, kafka_bootstrap_servers, namespace)
+    settings = options.settings_of(
+        database_url, database_schema, broker=kafka_bootstrap_servers, namespace=namespace
+    )
     wanted = _wanted(
         _subject(subject, subject_hex, tagged), topic, group, settings.namespace, unpublished=unpublished
     )
@@ -119,8 +119,7 @@ def _checked(why: str | None, *, as_json: bool, yes: bool, dry_run: bool) -> str
     from packhorse.core.acts import checked_why
     from packhorse.core.errors import UsageError
 
-    if as_json and not (yes or dry_run):
-        raise UsageError("--json asks nothing back; add --yes to purge without a confirmation, or --dry-run")
+    check_answerable(as_json=as_json, yes=yes or dry_run, act="purge", otherwise=", or --dry-run")
     if why is not None:
         return checked_why(why)
     if not dry_run:
@@ -202,18 +201,3 @@ def _erasers(targets: list[str]) -> "Erasers":
 
 def _ignored(line: str) -> None:
     del line
-
-
-def _settings(
-    url: str | None, schema: str | None, broker: str | None, namespace: str | None
-) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load(
-        {
-            "database_url": url,
-            "database_schema": schema,
-            "kafka_bootstrap_servers": broker,
-            "namespace": namespace,
-        }
-    )

@@ -4,13 +4,8 @@ from typing import Annotated
 
 import typer
 
+from packhorse.console import options
 from packhorse.console.quarantine import looking
-from packhorse.console.quarantine.choices import (
-    Group,
-    MessageId,
-    Topic,
-    settings_of,
-)
 from packhorse.console.quarantine.groups import cli as commands
 from packhorse.console.quarantine.restoring import cli as restoring
 from packhorse.console.redriving.edit_cli import edit
@@ -37,17 +32,15 @@ app.command("edit")(edit)
 
 @app.command()
 def redrive(
-    message_id: MessageId,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
-    group: Group = None,
-    topic: Topic = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
+    message_id: options.MessageId,
+    why: options.Why,
+    group: options.Group = None,
+    topic: options.Topic = None,
+    yes: options.Yes = False,
     wait: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help="Wait so long for the outcome.")
     ] = 0,
-    actor: Annotated[
-        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-    ] = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -74,19 +67,17 @@ def redrive(
         claimed=actor,
         as_json=as_json,
     )
-    raise typer.Exit(run_redrive(request, settings_of(database_url, database_schema)))
+    raise typer.Exit(run_redrive(request, options.settings_of(database_url, database_schema)))
 
 
 @app.command()
 def discard(
     message_ids: restoring.MessageIds,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
-    group: Group = None,
-    topic: Topic = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
-    actor: Annotated[
-        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-    ] = None,
+    why: options.Why,
+    group: options.Group = None,
+    topic: options.Topic = None,
+    yes: options.Yes = False,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -102,7 +93,7 @@ def discard(
     """
     from packhorse.console.quarantine.shell import discard_one, service_for_discard
 
-    settings = settings_of(database_url, database_schema)
+    settings = options.settings_of(database_url, database_schema)
     with service_for_discard(settings, why=why, yes=yes, claimed=actor, as_json=as_json) as service:
         restoring.each_alone(
             message_ids,

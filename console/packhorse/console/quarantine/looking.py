@@ -6,14 +6,7 @@ from uuid import UUID
 import typer
 
 from packhorse.console import options
-from packhorse.console.quarantine.choices import (
-    Group,
-    MessageId,
-    StateChoice,
-    Topic,
-    settings_of,
-    state_of,
-)
+from packhorse.console.quarantine.choices import StateChoice, state_of
 from packhorse.console.quarantine.pages import MOST_LOOKED
 from packhorse.schemas import flags
 
@@ -34,15 +27,11 @@ def list_messages(
         str | None,
         typer.Option("--failure", metavar="PRINT", help="Of this group of failures; eight digits do."),
     ] = None,
-    group: Group = None,
-    topic: Topic = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="CODE", help="With this reason code.")
-    ] = None,
-    message_type: Annotated[
-        str | None, typer.Option("--type", metavar="NAME", help="Of this message type.")
-    ] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant.")] = None,
+    group: options.Group = None,
+    topic: options.Topic = None,
+    reason: options.Reason = None,
+    message_type: options.Type = None,
+    tenant: options.Tenant = None,
     text: Annotated[
         str | None,
         typer.Option("--text", metavar="TEXT", help="Whose error holds this, in capitals or not."),
@@ -54,7 +43,7 @@ def list_messages(
         str | None, typer.Option("--until", metavar="TIME", help="Quarantined before then; UTC.")
     ] = None,
     state: Annotated[StateChoice, typer.Option("--state", help="In this state.")] = StateChoice.QUARANTINED,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 1000.")] = 50,
+    limit: options.Limit = 50,
     after: options.After = None,
     most_looked: Annotated[
         int,
@@ -102,7 +91,7 @@ def list_messages(
         state=state_of(state),
     )
     position = None if after is None else position_from(after)
-    with service_of(settings_of(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         page = _found(service.quarantine.search(wanted, after=position, limit=limit, most_looked=most_looked))
     _tell_page(
         page, narrow=wanted != Filter() or after is not None, form=(as_json, as_csv), show_key=show_key
@@ -146,10 +135,10 @@ def _tell_page(page: "Page", *, narrow: bool, form: tuple[bool, bool], show_key:
 
 
 def show(
-    message_id: MessageId,
+    message_id: options.MessageId,
     *,
-    group: Group = None,
-    topic: Topic = None,
+    group: options.Group = None,
+    topic: options.Topic = None,
     payload: Annotated[
         bool,
         typer.Option(
@@ -189,7 +178,9 @@ def show(
 
     if unmask != (why is not None):
         raise UsageError("--unmask and --why TEXT go together: what is shown, and why, is on the record")
-    with service_of(settings_of(database_url, database_schema, registry_url), claimed=actor) as service:
+    with service_of(
+        options.settings_of(database_url, database_schema, registry=registry_url), claimed=actor
+    ) as service:
         if why is not None:
             found = service.quarantine.unmask(message_id, group=group, topic=topic, why=why)
         else:

@@ -17,8 +17,7 @@ from packhorse.console.settings import ConsoleSettings
 from packhorse.console.truth.status import GroupStatus, Redrive
 from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
-from packhorse.core.errors import UsageError
-from packhorse.schemas.asking import confirmed
+from packhorse.schemas.asking import check_answerable, confirmed
 
 OK, FAILED_AGAIN, UNPROVED = 0, 1, 7
 _POLL_SECONDS = 0.2
@@ -49,8 +48,7 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
         UsageError: It is there more than once; --why is empty; --json without --yes.
         OwnershipLost: Somebody has acted already, or since the preview.
     """
-    if request.as_json and not request.yes:
-        raise UsageError("--json asks nothing back; add --yes to redrive without a confirmation")
+    check_answerable(as_json=request.as_json, yes=request.yes, act="redrive")
     checked_why(request.why)
     with service_of(settings, claimed=request.claimed) as service:
         preview = service.quarantine.preview(request.message_id, group=request.group, topic=request.topic)
@@ -89,8 +87,7 @@ def service_for_discard(
     Raises:
         UsageError: --why is empty; --json without --yes.
     """
-    if as_json and not yes:
-        raise UsageError("--json asks nothing back; add --yes to discard without a confirmation")
+    check_answerable(as_json=as_json, yes=yes, act="discard")
     checked_why(why)
     with service_of(settings, claimed=claimed) as service:
         yield service

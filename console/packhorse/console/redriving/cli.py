@@ -1,15 +1,13 @@
 """`packhorse redrive`: send a frozen set of quarantined messages back, in stages, on the record."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from uuid import UUID
 
 import typer
 
+from packhorse.console import options
 from packhorse.console.redriving.tallying import Member
 from packhorse.schemas import flags
-
-if TYPE_CHECKING:
-    from packhorse.console.settings import ConsoleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,11 +17,6 @@ app = typer.Typer(
 )
 
 RedriveId = Annotated[int, typer.Argument(metavar="ID", help="The redrive, as its preview printed it.")]
-Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
-Claimed = Annotated[
-    str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-]
 Detach = Annotated[
     bool, typer.Option("--detach", help="Do not work on it here: a running `packhorse console` does.")
 ]
@@ -35,20 +28,14 @@ def preview(
     ids: Annotated[
         list[UUID] | None, typer.Option("--id", metavar="ID", help="This message; may be given often.")
     ] = None,
-    group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")] = None,
-    topic: Annotated[
-        str | None, typer.Option("--topic", metavar="NAME", help="From this source topic.")
-    ] = None,
-    message_type: Annotated[
-        str | None, typer.Option("--type", metavar="NAME", help="Of this message type.")
-    ] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="CODE", help="With this reason code.")
-    ] = None,
+    group: options.Group = None,
+    topic: options.Topic = None,
+    message_type: options.Type = None,
+    reason: options.Reason = None,
     failure: Annotated[
         str | None, typer.Option("--failure", metavar="PRINT", help="Of this group of failures.")
     ] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant.")] = None,
+    tenant: options.Tenant = None,
     key: Annotated[str | None, typer.Option("--key", metavar="TEXT", help="With exactly this key.")] = None,
     text: Annotated[
         str | None, typer.Option("--text", metavar="TEXT", help="Whose recorded error has this in it.")
@@ -84,7 +71,7 @@ def preview(
     beyond_cap: Annotated[
         bool, typer.Option("--beyond-cap", help="Take in also what was redriven ten times or more.")
     ] = False,
-    actor: Claimed = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -128,7 +115,7 @@ def preview(
     )
     from packhorse.console.compose import service_of
 
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         frozen = service.redrives.preview(wanted, how, everything=everything)
     if as_json:
         tell_json(frozen_json(frozen))
@@ -139,10 +126,10 @@ def preview(
 @app.command()
 def run(
     redrive_id: RedriveId,
-    why: Why,
-    yes: Yes = False,
+    why: options.Why,
+    yes: options.Yes = False,
     detach: Detach = False,
-    actor: Claimed = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -162,7 +149,7 @@ def run(
     from packhorse.console.redriving.foreground import Request, run_set
 
     request = Request(redrive_id=redrive_id, why=why, yes=yes, detach=detach, claimed=actor, as_json=as_json)
-    raise typer.Exit(run_set(request, _settings(database_url, database_schema)))
+    raise typer.Exit(run_set(request, options.settings_of(database_url, database_schema)))
 
 
 @app.command()
@@ -172,7 +159,7 @@ def resume(
         str, typer.Option("--why", metavar="TEXT", help="The reason, where it was paused or halted.")
     ] = "",
     detach: Detach = False,
-    actor: Claimed = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -188,14 +175,14 @@ def resume(
     from packhorse.console.redriving.foreground import Request, resume_set
 
     request = Request(redrive_id=redrive_id, why=why, yes=True, detach=detach, claimed=actor, as_json=as_json)
-    raise typer.Exit(resume_set(request, _settings(database_url, database_schema)))
+    raise typer.Exit(resume_set(request, options.settings_of(database_url, database_schema)))
 
 
 @app.command()
 def pause(
     redrive_id: RedriveId,
-    why: Why,
-    actor: Claimed = None,
+    why: options.Why,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -208,7 +195,7 @@ def pause(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         service.redrives.pause(redrive_id, why=why)
         _show(service.redrives.find(redrive_id), as_json=as_json)
 
@@ -216,8 +203,8 @@ def pause(
 @app.command()
 def abort(
     redrive_id: RedriveId,
-    why: Why,
-    actor: Claimed = None,
+    why: options.Why,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -230,7 +217,7 @@ def abort(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         service.redrives.abort(redrive_id, why=why)
         _show(service.redrives.find(redrive_id), as_json=as_json)
 
@@ -250,7 +237,7 @@ def status(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         _show(service.redrives.find(redrive_id), as_json=as_json)
 
 
@@ -272,7 +259,7 @@ def list_redrives(
     from packhorse.console.output import tell, tell_json, terminal
     from packhorse.console.redriving.render import redrive_json, redrives_table
 
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         rows = service.redrives.page(before=before, limit=limit)
     if as_json:
         tell_json({"redrives": [redrive_json(row) for row in rows]})
@@ -286,7 +273,7 @@ def list_redrives(
 def members(
     redrive_id: RedriveId,
     state: Annotated[Member | None, typer.Option("--state", help="Only those in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 1000.")] = 50,
+    limit: options.Limit = 50,
     after: Annotated[int, typer.Option("--after", metavar="NR", help="Behind this number.")] = 0,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
@@ -302,7 +289,7 @@ def members(
     from packhorse.console.output import tell, tell_json, terminal
     from packhorse.console.redriving.render import members_table
 
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         rows = service.redrives.members(redrive_id, state=state, after=after, limit=limit)
     following = rows[-1].ordinal if len(rows) == limit else None
     if as_json:
@@ -328,9 +315,3 @@ def _show(found: tuple[object, object], *, as_json: bool) -> None:
         tell_json(redrive_json(row, progress))
     else:
         terminal().print(redrive_sheet(row, progress))
-
-
-def _settings(url: str | None, schema: str | None) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load({"database_url": url, "database_schema": schema})

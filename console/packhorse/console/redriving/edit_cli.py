@@ -2,12 +2,12 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from uuid import UUID
 
 import typer
 
+from packhorse.console import options
 from packhorse.schemas import flags
-from packhorse.schemas.asking import confirmed
+from packhorse.schemas.asking import check_answerable, confirmed
 
 if TYPE_CHECKING:
     from packhorse.console.redriving.editing import Edit
@@ -15,19 +15,15 @@ if TYPE_CHECKING:
 
 def edit(
     *,
-    message_id: Annotated[UUID, typer.Argument(metavar="ID", help="The message's id.")],
+    message_id: options.MessageId,
     payload: Annotated[
         Path, typer.Option("--payload", metavar="FILE", help="The whole edited payload, as JSON.")
     ],
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
-    group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")] = None,
-    topic: Annotated[
-        str | None, typer.Option("--topic", metavar="NAME", help="From this source topic.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
-    actor: Annotated[
-        str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-    ] = None,
+    why: options.Why,
+    group: options.Group = None,
+    topic: options.Topic = None,
+    yes: options.Yes = False,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -46,16 +42,13 @@ def edit(
     """
     from packhorse.console.compose import service_of
     from packhorse.console.output import tell, tell_json
-    from packhorse.console.settings import ConsoleSettings
     from packhorse.core.acts import checked_why
-    from packhorse.core.errors import UsageError
 
-    if as_json and not yes:
-        raise UsageError("--json asks nothing back; add --yes to send without a confirmation")
+    check_answerable(as_json=as_json, yes=yes, act="send")
     checked_why(why)
-    given = {"database_url": database_url, "database_schema": database_schema, "registry_url": registry_url}
+    settings = options.settings_of(database_url, database_schema, registry=registry_url)
     value = _read(payload)
-    with service_of(ConsoleSettings.load(given), claimed=actor) as service:
+    with service_of(settings, claimed=actor) as service:
         found = service.edits.preview(message_id, value, group=group, topic=topic)
         if not as_json:
             _show(found)

@@ -16,7 +16,7 @@ from packhorse.core.acts import checked_why
 from packhorse.core.errors import OwnershipLost, UsageError
 from packhorse.core.rights import Right
 from packhorse.core.text import counted
-from packhorse.schemas.asking import confirmed
+from packhorse.schemas.asking import check_answerable, confirmed
 
 OK, FAILED, LOST, INTERRUPTED = 0, 1, 5, 130
 
@@ -42,8 +42,7 @@ def run_set(request: Request, settings: ConsoleSettings) -> int:
         OwnershipLost: Somebody has confirmed it, or it expired.
         UsageError: --why is empty; --json without --yes.
     """
-    if request.as_json and not request.yes:
-        raise UsageError("--json asks nothing back; add --yes to redrive without a confirmation")
+    check_answerable(as_json=request.as_json, yes=request.yes, act="redrive")
     checked_why(request.why)
     with service_of(settings, claimed=request.claimed) as service:
         row, progress = service.redrives.find(request.redrive_id)

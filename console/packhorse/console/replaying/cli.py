@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.console import options
 from packhorse.schemas import flags
-from packhorse.schemas.asking import confirmed
+from packhorse.schemas.asking import check_answerable, confirmed
 
 if TYPE_CHECKING:
     from packhorse.console.replaying.run import Run
@@ -20,11 +21,6 @@ app = typer.Typer(
 )
 
 RunId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The replay's number.")]
-Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")]
-Actor = Annotated[
-    str | None, typer.Option("--actor", metavar="NAME", help="On whose behalf; recorded as claimed.")
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 _RANGE = "Range"
 _FILTER = "Filter"
 
@@ -157,7 +153,9 @@ def plan(
         rate=rate,
         most_failures=most_failures,
     )
-    settings = _settings(database_url, database_schema, kafka_bootstrap_servers, registry_url)
+    settings = options.settings_of(
+        database_url, database_schema, broker=kafka_bootstrap_servers, registry=registry_url
+    )
     with service_of(settings) as service, progress_told() as progress:
         found = service.replays.plan(wanted, tell=progress, dry=dry_run)
     if as_json:
@@ -171,9 +169,9 @@ def plan(
 @app.command()
 def run(
     replay: RunId,
-    why: Why,
-    yes: Yes = False,
-    actor: Actor = None,
+    why: options.Why,
+    yes: options.Yes = False,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -193,8 +191,8 @@ def run(
     from packhorse.console.output import terminal
     from packhorse.console.replaying.render import run_sheet
 
-    _check_json(as_json, yes)
-    settings = _settings(database_url, database_schema, kafka_bootstrap_servers)
+    check_answerable(as_json=as_json, yes=yes, act="do it")
+    settings = options.settings_of(database_url, database_schema, broker=kafka_bootstrap_servers)
     with service_of(settings, claimed=actor) as service:
         if not yes:
             terminal().print(run_sheet(service.replays.show(replay)))
@@ -216,7 +214,7 @@ def resume(
             "--most-failures", metavar="N", help="Halt when more fail altogether; else as many more."
         ),
     ] = None,
-    actor: Actor = None,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -231,7 +229,7 @@ def resume(
     from packhorse.console.compose import service_of
     from packhorse.core.errors import OwnershipLost, UsageError
 
-    settings = _settings(database_url, database_schema, kafka_bootstrap_servers)
+    settings = options.settings_of(database_url, database_schema, broker=kafka_bootstrap_servers)
     with service_of(settings, claimed=actor) as service:
         found = service.replays.show(replay)
         if found.state in {"ended", "stopped"}:
@@ -246,8 +244,8 @@ def resume(
 @app.command()
 def pause(
     replay: RunId,
-    why: Why,
-    actor: Actor = None,
+    why: options.Why,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -260,16 +258,16 @@ def pause(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         _shown(service.replays.pause(replay, why=why), as_json=as_json)
 
 
 @app.command()
 def stop(
     replay: RunId,
-    why: Why,
-    yes: Yes = False,
-    actor: Actor = None,
+    why: options.Why,
+    yes: options.Yes = False,
+    actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -282,8 +280,8 @@ def stop(
     """
     from packhorse.console.compose import service_of
 
-    _check_json(as_json, yes)
-    with service_of(_settings(database_url, database_schema), claimed=actor) as service:
+    check_answerable(as_json=as_json, yes=yes, act="do it")
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         if not yes:
             _shown(service.replays.show(replay), as_json=False)
             confirmed("stop it for good?")
@@ -305,13 +303,13 @@ def status(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         _shown(service.replays.show(replay), as_json=as_json)
 
 
 @app.command("list")
 def list_runs(
-    group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="Of this group.")] = None,
+    group: options.Group = None,
     topic: Annotated[str | None, typer.Option("--topic", metavar="NAME", help="Of this topic.")] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N, up to 1000.")] = 50,
     as_json: flags.Json = False,
@@ -328,7 +326,7 @@ def list_runs(
     from packhorse.console.output import tell, tell_json, terminal
     from packhorse.console.replaying.render import run_json, runs_table
 
-    with service_of(_settings(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         found = service.replays.list(group=group, topic=topic, limit=limit)
     if as_json:
         tell_json({"replays": [run_json(one) for one in found]})
@@ -358,30 +356,8 @@ def _shown(found: "Run", *, as_json: bool) -> None:
         terminal().print(run_sheet(found))
 
 
-def _check_json(as_json: bool, yes: bool) -> None:
-    from packhorse.core.errors import UsageError
-
-    if as_json and not yes:
-        raise UsageError("--json asks nothing back; add --yes to do it without a confirmation")
-
-
 def _time(name: str, text: str | None) -> datetime | None:
     from packhorse.core.clock import SYSTEM_CLOCK
     from packhorse.core.moments import moment_from
 
     return None if text is None else moment_from(text, option=name, now=SYSTEM_CLOCK.now())
-
-
-def _settings(
-    url: str | None, schema: str | None, servers: str | None = None, registry: str | None = None
-) -> "ConsoleSettings":
-    from packhorse.console.settings import ConsoleSettings
-
-    return ConsoleSettings.load(
-        {
-            "database_url": url,
-            "database_schema": schema,
-            "kafka_bootstrap_servers": servers,
-            "registry_url": registry,
-        }
-    )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from packhorse.console import options
 from packhorse.schemas import flags
 
 if TYPE_CHECKING:
@@ -41,17 +42,10 @@ def top(
     """
     from packhorse.console.compose import service_of
     from packhorse.console.output import tell_json, terminal
-    from packhorse.console.settings import ConsoleSettings
     from packhorse.console.top.render import as_json as values
     from packhorse.console.top.render import screen
 
-    settings = ConsoleSettings.load(
-        {
-            "database_url": database_url,
-            "database_schema": database_schema,
-            "kafka_bootstrap_servers": kafka_bootstrap_servers,
-        }
-    )
+    settings = options.settings_of(database_url, database_schema, broker=kafka_bootstrap_servers)
     if not (once or as_json) and sys.stdout.isatty():
         from packhorse.console.top.live import run
 

@@ -1,7 +1,6 @@
 """`packhorse status`: where one message stands."""
 
 from typing import Annotated
-from uuid import UUID
 
 import typer
 
@@ -16,7 +15,7 @@ UNKNOWN = 6
 
 @app.command()
 def status(
-    message_id: Annotated[UUID, typer.Argument(metavar="ID", help="The message's id.")],
+    message_id: options.MessageId,
     search: Annotated[
         bool,
         typer.Option(

@@ -52,17 +52,11 @@ def explain(
     """
     from packhorse.console.compose import service_of
     from packhorse.console.output import tell_json, terminal
-    from packhorse.console.settings import ConsoleSettings
     from packhorse.console.truth.render import explanation_json, explanation_sheet
 
     asked = _checked(message_id, group, topic, options.key_of(key, key_hex), key_hash)
-    settings = ConsoleSettings.load(
-        {
-            "database_url": database_url,
-            "database_schema": database_schema,
-            "kafka_bootstrap_servers": kafka_bootstrap_servers,
-            "namespace": namespace,
-        }
+    settings = options.settings_of(
+        database_url, database_schema, broker=kafka_bootstrap_servers, namespace=namespace
     )
     with service_of(settings) as service:
         found = _explained(service, message_id, asked, search=search)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from packhorse.core.errors import UsageError
 from packhorse.core.text import inert
 from packhorse.schemas import asking
 
@@ -60,8 +59,7 @@ def checked(*, as_json: bool, yes: bool) -> None:
     Raises:
         UsageError: --json without --yes.
     """
-    if as_json and not yes:
-        raise UsageError("--json asks nothing back; add --yes to order without a confirmation")
+    asking.check_answerable(as_json=as_json, yes=yes, act="order")
 
 
 def confirmed(question: str, *, yes: bool) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from packhorse.console import options
-from packhorse.console.quarantine.choices import Group, StateChoice, Topic, settings_of, state_of
+from packhorse.console.quarantine.choices import StateChoice, state_of
 from packhorse.console.quarantine.groups.model import By
 from packhorse.schemas import flags
 
@@ -21,15 +21,11 @@ PRINT = Annotated[
 def groups(
     *,
     by: Annotated[By, typer.Option("--by", help="What to group by.")] = By.FAILURE,
-    group: Group = None,
-    topic: Topic = None,
-    message_type: Annotated[
-        str | None, typer.Option("--type", metavar="NAME", help="Of this message type.")
-    ] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Of this tenant.")] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="CODE", help="With this reason code.")
-    ] = None,
+    group: options.Group = None,
+    topic: options.Topic = None,
+    message_type: options.Type = None,
+    tenant: options.Tenant = None,
+    reason: options.Reason = None,
     state: Annotated[StateChoice, typer.Option("--state", help="In this state.")] = StateChoice.QUARANTINED,
     since: Annotated[
         str | None, typer.Option("--since", metavar="DAY", help="Quarantined on this day (UTC) or later.")
@@ -37,7 +33,7 @@ def groups(
     until: Annotated[
         str | None, typer.Option("--until", metavar="DAY", help="Quarantined on this day (UTC) or earlier.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 1000.")] = 50,
+    limit: options.Limit = 50,
     after: options.After = None,
     as_json: flags.Json = False,
     as_csv: options.Csv = False,
@@ -68,7 +64,7 @@ def groups(
     )
     wanted = _between(named, since, until)
     position = None if after is None else group_position_from(after)
-    with service_of(settings_of(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         page = service.groups.page(wanted, by=by, after=position, limit=limit)
     if as_json:
         tell_json(groups_json(page))
@@ -98,7 +94,7 @@ def group(
     from packhorse.console.output import tell_json, terminal
     from packhorse.console.quarantine.groups.render import group_sheet, group_shown_json
 
-    with service_of(settings_of(database_url, database_schema)) as service:
+    with service_of(options.settings_of(database_url, database_schema)) as service:
         shown = service.groups.show(name)
     if as_json:
         tell_json(group_shown_json(shown))
@@ -114,8 +110,8 @@ def note(
         ),
     ],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What others should know; no personal data.")],
-    group: Group = None,
-    topic: Topic = None,
+    group: options.Group = None,
+    topic: options.Topic = None,
     actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
@@ -129,14 +125,14 @@ def note(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(settings_of(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         found, at = service.groups.note(_print_or_id(name), text, group=group, topic=topic)
     _tell_act("noted", found, at, as_json=as_json)
 
 
 def ack(
     name: PRINT,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
+    why: options.Why,
     actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
@@ -150,7 +146,7 @@ def ack(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(settings_of(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         found, at = service.groups.acknowledge(name, why=why)
     _tell_act("acknowledged", found, at, as_json=as_json)
 
@@ -173,7 +169,7 @@ def unack(
     """
     from packhorse.console.compose import service_of
 
-    with service_of(settings_of(database_url, database_schema), claimed=actor) as service:
+    with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         found, at = service.groups.unacknowledge(name, why=why)
     _tell_act("unacknowledged", found, at, as_json=as_json)
 

@@ -7,11 +7,10 @@ from uuid import UUID
 import typer
 
 from packhorse.console import options
-from packhorse.console.quarantine.choices import Group, Topic, settings_of
 from packhorse.console.service import Service
-from packhorse.core.errors import PackhorseError, UsageError
+from packhorse.core.errors import PackhorseError
 from packhorse.schemas import flags
-from packhorse.schemas.asking import confirmed, typed
+from packhorse.schemas.asking import check_answerable, confirmed, typed
 
 FAILED = 1
 """Exit code: of several messages one was not acted on, or more."""
@@ -21,14 +20,14 @@ MessageIds = Annotated[list[UUID], typer.Argument(metavar="ID...", help="The mes
 def restore(
     message_ids: MessageIds,
     *,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the record.")],
-    group: Group = None,
-    topic: Topic = None,
+    why: options.Why,
+    group: options.Group = None,
+    topic: options.Topic = None,
     out_of_order: Annotated[
         bool,
         typer.Option("--out-of-order", help="Also where later messages of its key have run, or may have."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")] = False,
+    yes: options.Yes = False,
     actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
@@ -48,9 +47,8 @@ def restore(
     """
     from packhorse.console.compose import service_of
 
-    if as_json and not yes:
-        raise UsageError("--json asks nothing back; add --yes to restore without a confirmation")
-    settings = settings_of(database_url, database_schema, broker=kafka_bootstrap_servers)
+    check_answerable(as_json=as_json, yes=yes, act="restore")
+    settings = options.settings_of(database_url, database_schema, broker=kafka_bootstrap_servers)
     with service_of(settings, claimed=actor) as service:
 
         def one(message_id: UUID) -> dict[str, Any]:
