@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
-from packhorse.console.acting.postgres import Connection, Database, connection_to
+from packhorse.console.acting.postgres import Database
+from packhorse.console.connecting.postgres import Connection, connection_to
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import DatabaseUnavailable
 

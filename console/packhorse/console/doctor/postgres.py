@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier
 
-from packhorse.console.acting.postgres import connected, translated
+from packhorse.console.connecting.postgres import connected, translated
 from packhorse.console.doctor import sql
 from packhorse.console.doctor.findings import Finding, failed, ok
 from packhorse.console.doctor.judge_database import (

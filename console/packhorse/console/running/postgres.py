@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from packhorse.console.acting.postgres import Connection, Database, Rows, connection_to
+from packhorse.console.acting.postgres import Database, Rows
+from packhorse.console.connecting.postgres import Connection, connection_to
 from packhorse.console.running.lease import LEASE, Lease, LeaseLost, Standing
 from packhorse.console.running.sql import Statements
 
