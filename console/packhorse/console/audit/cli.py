@@ -39,10 +39,10 @@ def list_acts(
     ] = None,
     group: Annotated[str | None, typer.Option("--group", metavar="NAME", help="In this group.")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="From then on: a time with its zone.")
+        str | None, typer.Option("--since", metavar="TIME", help="From then on: a time, or `2h` ago.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Before then: a time with its zone.")
+        str | None, typer.Option("--until", metavar="TIME", help="Before then: a time, or `2h` ago.")
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", help="At most N on a page, up to 10000.")

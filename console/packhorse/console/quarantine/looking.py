@@ -37,10 +37,12 @@ def list_messages(
         typer.Option("--text", metavar="TEXT", help="Whose error holds this, in capitals or not."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Quarantined then or later; UTC.")
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Quarantined then or later: a time, UTC, or `2h` ago."),
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Quarantined before then; UTC.")
+        str | None,
+        typer.Option("--until", metavar="TIME", help="Quarantined before then: a time, UTC, or `2h` ago."),
     ] = None,
     state: Annotated[StateChoice, typer.Option("--state", help="In this state.")] = StateChoice.QUARANTINED,
     limit: options.Limit = 50,
