@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from packhorse.console.audit.pages import (
+    MAX_LIMIT,
     Entry,
     Filter,
     Page,
     Position,
-    checked_limit,
     page_of,
     position_from,
 )
 from packhorse.console.audit.render import cell_of, page_csv
+from packhorse.console.paging import checked_limit
 from packhorse.core.errors import UsageError
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -37,7 +38,9 @@ def test_a_page_names_what_the_next_one_starts_behind() -> None:
     assert page_of([entry(1)], limit=2).next is None
 
 
-@pytest.mark.parametrize("token", ["", "x", "WzEsMl0", "bnVsbA", "WyIyMDI2LTAxLTAyIiwgMV0", "é", "e30"])
+@pytest.mark.parametrize(
+    "token", ["", "x", "WzEsMl0", "bnVsbA", "WyIyMDI2LTAxLTAyIiwgMV0", "é", "e30", "W1tb" * 500]
+)
 def test_what_is_no_position_is_refused(token: str) -> None:
     with pytest.raises(UsageError, match="is no position"):
         position_from(token)
@@ -49,7 +52,7 @@ def test_a_span_that_holds_nothing_and_a_page_too_long_are_refused() -> None:
     assert Filter(since=NOW, until=NOW + timedelta(seconds=1))
     for limit in (0, 10_001):
         with pytest.raises(UsageError, match="1 to 10000"):
-            checked_limit(limit)
+            checked_limit(limit, most=MAX_LIMIT)
 
 
 @pytest.mark.case("X-07")

@@ -127,7 +127,7 @@ def test_a_position_survives_the_command_line() -> None:
     assert position_from(position.token()) == position
 
 
-@pytest.mark.parametrize("token", ["", "x", "!!", "W10", "e30", "WzEsMiwzLDRd", "bnVsbA"])
+@pytest.mark.parametrize("token", ["", "x", "!!", "W10", "e30", "WzEsMiwzLDRd", "bnVsbA", "W1tb" * 500])
 def test_a_broken_position_is_a_usage_error(token: str) -> None:
     from packhorse.console.quarantine.pages import position_from
     from packhorse.core.errors import UsageError

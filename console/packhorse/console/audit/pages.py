@@ -1,14 +1,12 @@
 """Pages of what people did: what is asked for, and a position that a next page starts behind. Pure: no I/O, no clock."""
 
-import base64
-import binascii
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from packhorse.console import paging
 from packhorse.core.errors import UsageError
 from packhorse.core.moments import zulu
 
@@ -74,8 +72,7 @@ class Position:
 
     def token(self) -> str:
         """Return the position as one word for a command line."""
-        text = json.dumps([self.at.isoformat(), self.id])
-        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        return paging.token_of(self.at.isoformat(), self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,29 +84,8 @@ class Page:
 
 
 def position_from(token: str) -> Position:
-    """
-    Return the position that *token* stands for.
-
-    Raises:
-        UsageError: It is no token of ours.
-    """
-    try:
-        at, number = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return Position(at=_aware(datetime.fromisoformat(at)), id=int(number))
-    except (binascii.Error, ValueError, TypeError, AttributeError, OverflowError):
-        raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before") from None
-
-
-def checked_limit(limit: int) -> int:
-    """
-    Return *limit* when a page may be so long.
-
-    Raises:
-        UsageError: It may not.
-    """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise UsageError(f"--limit {limit} is not allowed: 1 to {MAX_LIMIT}")
-    return limit
+    """Return the position that *token* stands for; raises UsageError for what is no token of ours."""
+    return paging.position_from(token, _position)
 
 
 def page_of(entries: Sequence[Entry], *, limit: int) -> Page:
@@ -119,7 +95,8 @@ def page_of(entries: Sequence[Entry], *, limit: int) -> Page:
     return Page(entries=kept, next=Position(at=kept[-1].at, id=kept[-1].id) if follows else None)
 
 
-def _aware(moment: datetime) -> datetime:
+def _position(at: str, number: int) -> Position:
+    moment = datetime.fromisoformat(at)
     if moment.tzinfo is None:
         raise ValueError("no zone")
-    return moment
+    return Position(at=moment, id=int(number))

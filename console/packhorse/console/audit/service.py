@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from packhorse.console.acting.person import Person
-from packhorse.console.audit.pages import Filter, Page, Position, checked_limit
+from packhorse.console.audit.pages import MAX_LIMIT, Filter, Page, Position
+from packhorse.console.paging import checked_limit
 
 
 class AuditSource(Protocol):
@@ -28,4 +29,5 @@ class Audit:
             UsageError: *limit* is not allowed.
             Forbidden: The person may not look.
         """
-        return self._table.page(self._person, wanted, after=after, limit=checked_limit(limit))
+        limit = checked_limit(limit, most=MAX_LIMIT)
+        return self._table.page(self._person, wanted, after=after, limit=limit)

@@ -1,12 +1,10 @@
 """Pages of the quarantine: what is asked for, and a position that a next page starts behind."""
 
-import base64
-import binascii
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from packhorse.console import paging
 from packhorse.console.facts import QuarantinedMessage, State
 from packhorse.core.errors import UsageError
 from packhorse.core.moments import zulu
@@ -64,8 +62,7 @@ class Position:
 
     def token(self) -> str:
         """Return the position as one word for a command line."""
-        text = json.dumps([self.at.isoformat(), str(self.id), self.group, self.topic])
-        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        return paging.token_of(self.at.isoformat(), str(self.id), self.group, self.topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,35 +82,15 @@ class Page:
 
 
 def position_from(token: str) -> Position:
-    """
-    Return the position that *token* stands for.
-
-    Raises:
-        UsageError: It is no token of ours.
-    """
-    try:
-        at, message_id, group, topic = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        return _position(datetime.fromisoformat(at), UUID(message_id), group, topic)
-    except (binascii.Error, ValueError, TypeError, AttributeError):
-        raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before") from None
+    """Return the position that *token* stands for; raises UsageError for what is no token of ours."""
+    return paging.position_from(token, _position)
 
 
-def _position(at: datetime, message_id: UUID, group: object, topic: object) -> Position:
-    if at.tzinfo is None or not isinstance(group, str) or not isinstance(topic, str):
+def _position(at: str, message_id: str, group: object, topic: object) -> Position:
+    moment = datetime.fromisoformat(at)
+    if moment.tzinfo is None or not isinstance(group, str) or not isinstance(topic, str):
         raise ValueError("no time with its zone, or no names")
-    return Position(at=at, id=message_id, group=group, topic=topic)
-
-
-def checked_limit(limit: int) -> int:
-    """
-    Return *limit* when a page may be so long.
-
-    Raises:
-        UsageError: It may not.
-    """
-    if not 1 <= limit <= MAX_LIMIT:
-        raise UsageError(f"--limit {limit} is not allowed: 1 to {MAX_LIMIT}")
-    return limit
+    return Position(at=moment, id=UUID(message_id), group=group, topic=topic)
 
 
 def page_of(rows: list[QuarantinedMessage], *, limit: int, far: Position | None = None) -> Page:

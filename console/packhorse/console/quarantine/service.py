@@ -7,16 +7,17 @@ from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
+from packhorse.console.paging import checked_limit
 from packhorse.console.pausing.known import no_group
 from packhorse.console.ports import Payloads, QuarantineSource
 from packhorse.console.quarantine.around.model import Around, Bytes, HeaderList, hidden
 from packhorse.console.quarantine.pages import (
     LOOK,
+    MAX_LIMIT,
     MOST_LOOKED,
     Filter,
     Page,
     Position,
-    checked_limit,
 )
 from packhorse.console.quarantine.redrive import REDRIVE, Order, Preview, chosen, previewed
 from packhorse.console.truth.service import Truth
@@ -73,7 +74,7 @@ class Quarantine:
             UsageError: *limit* is not allowed.
             UnknownId: Nothing fits, and nothing is known of the group that is wanted; or no group of failures has the print.
         """
-        return self._part(wanted, after, checked_limit(limit), LOOK)
+        return self._part(wanted, after, checked_limit(limit, most=MAX_LIMIT), LOOK)
 
     def search(
         self, wanted: Filter, *, after: Position | None, limit: int, most_looked: int = MOST_LOOKED
@@ -83,7 +84,7 @@ class Quarantine:
 
         Each part's `next` is where whoever stops there can go on. Raises what `page` does.
         """
-        left, looked = checked_limit(limit), 0
+        left, looked = checked_limit(limit, most=MAX_LIMIT), 0
         while True:
             look = min(LOOK, max(most_looked - looked, 1))
             part = self._part(wanted, after, left, look)

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from packhorse.console.acting.person import Person
+from packhorse.console.paging import checked_limit
 from packhorse.console.redriving.records import (
     OPEN,
     Frozen,
@@ -117,7 +118,7 @@ class Redrives:
         Raises:
             UsageError: *limit* is not allowed.
         """
-        return self._tables.page(self._person, before=before, limit=_checked(limit))
+        return self._tables.page(self._person, before=before, limit=checked_limit(limit, most=MOST_ON_A_PAGE))
 
     def members(
         self, redrive_id: int, *, state: Member | None = None, after: int = 0, limit: int = 50
@@ -134,16 +135,10 @@ class Redrives:
             redrive_id,
             state=None if state is None else state.value,
             after=after,
-            limit=_checked(limit),
+            limit=checked_limit(limit, most=MOST_ON_A_PAGE),
         )
 
     def _moved(self, redrive_id: int, to: RunState, since: set[RunState], why: str) -> datetime:
         return self._tables.move(
             self._person, redrive_id, to=to, since=frozenset(since), why=checked_why(why)
         )
-
-
-def _checked(limit: int) -> int:
-    if not 1 <= limit <= MOST_ON_A_PAGE:
-        raise UsageError(f"--limit {limit} is not allowed: 1 to {MOST_ON_A_PAGE}")
-    return limit

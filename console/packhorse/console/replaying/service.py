@@ -6,6 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
+from packhorse.console.paging import checked_limit
 from packhorse.console.replaying.checks import (
     Check,
     GroupFacts,
@@ -258,6 +259,5 @@ class Replays:
 
     def list(self, *, group: str | None = None, topic: str | None = None, limit: int = 50) -> list[Run]:
         """Return the latest replays. Raises UsageError, Forbidden."""
-        if not 1 <= limit <= MAX_RUNS:
-            raise UsageError(f"--limit {limit} is not allowed: 1 to {MAX_RUNS}")
+        limit = checked_limit(limit, most=MAX_RUNS)
         return self._tables.runs(self._person, group=group, topic=topic, limit=limit)

@@ -1,13 +1,11 @@
 """Groups of quarantined messages: what is counted, by what, and pages of it. Pure: no I/O, no clock."""
 
-import base64
-import binascii
-import json
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from uuid import UUID
 
+from packhorse.console import paging
 from packhorse.console.facts import State
 from packhorse.core.errors import UsageError
 
@@ -64,8 +62,7 @@ class GroupPosition:
 
     def token(self) -> str:
         """Return the position as one word for a command line."""
-        text = json.dumps([self.rank, self.total, self.name])
-        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+        return paging.token_of(self.rank, self.total, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,20 +254,15 @@ def checked_note(text: str) -> str:
 
 
 def group_position_from(token: str) -> GroupPosition:
-    """
-    Return the position that *token* stands for.
+    """Return the position that *token* stands for; raises UsageError for what is no token of ours."""
+    return paging.position_from(token, _position)
 
-    Raises:
-        UsageError: It is no token of ours.
-    """
-    try:
-        rank, total, name = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-    except (binascii.Error, ValueError, TypeError):
-        rank = total = name = None
+
+def _position(rank: object, total: object, name: object) -> GroupPosition:
     if not (type(rank) is int and type(total) is int and isinstance(name, str) and "\0" not in name):
-        raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before")
+        raise ValueError("no counts, or no name")
     if max(abs(rank), abs(total)) >= 1 << 62:
-        raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before")
+        raise ValueError("no counts that a table holds")
     return GroupPosition(rank=rank, total=total, name=name)
 
 

@@ -5,7 +5,9 @@ from typing import Protocol
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
+from packhorse.console.paging import checked_limit
 from packhorse.console.quarantine.groups.model import (
+    MAX_LIMIT,
     By,
     GroupFilter,
     GroupPage,
@@ -15,7 +17,6 @@ from packhorse.console.quarantine.groups.model import (
     checked_note,
     checked_print,
 )
-from packhorse.console.quarantine.pages import checked_limit
 from packhorse.core.acts import checked_why
 
 
@@ -65,7 +66,8 @@ class Groups:
             UsageError: *limit* is not allowed, or *wanted* can't be counted.
         """
         wanted = checked_filter(wanted, by)
-        return self._tables.page(self._person, wanted, by=by, after=after, limit=checked_limit(limit))
+        limit = checked_limit(limit, most=MAX_LIMIT)
+        return self._tables.page(self._person, wanted, by=by, after=after, limit=limit)
 
     def show(self, name: str) -> GroupShown:
         """
