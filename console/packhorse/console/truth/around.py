@@ -21,12 +21,28 @@ class OfGroup(Protocol):
     def topic(self) -> str: ...
 
 
+class OfRun(Protocol):
+    """That a redrive or replay has to do with a message: which, how it stands, and whether a runner holds its lease."""
+
+    @property
+    def run(self) -> int: ...
+    @property
+    def run_state(self) -> str: ...
+    @property
+    def live(self) -> bool: ...
+
+
 T = TypeVar("T", bound=OfGroup)
 
 
 def mine(found: Iterable[T], whose: OfGroup) -> Iterator[T]:
     """Yield those of *found* that are of the group and topic of *whose*."""
     return (each for each in found if (each.group, each.topic) == (whose.group, whose.topic))
+
+
+def run_text(one: OfRun) -> str:
+    """Return how a run stands, for people."""
+    return one.run_state + ("" if one.live or one.run_state != "running" else ", but nobody runs it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

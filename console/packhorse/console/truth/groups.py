@@ -26,7 +26,12 @@ class Redrive(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStatus:
-    """How one group stands with the message of one topic."""
+    """
+    How one group stands with the message of one topic.
+
+    Attributes:
+        ran: The attempt that the last redrive ordered has run and failed; another one is next.
+    """
 
     group: str
     topic: str
@@ -34,6 +39,7 @@ class GroupStatus:
     attempts: tuple[FailedAttempt, ...]
     quarantined: QuarantinedMessage | None
     redrive: Redrive
+    ran: bool
     standing: str
 
 
@@ -59,14 +65,23 @@ def redrive_of(
         return Redrive.NONE
     if quarantined.state is not State.REDRIVEN or (inbox is not None and inbox.outcome is not Outcome.RETRY):
         return Redrive.PROVED
-    ran = inbox is not None and ordered is not None and inbox.attempt > ordered
-    return Redrive.SENT if ran or quarantined.redrive_sent_at is not None else Redrive.ASKED
+    return Redrive.SENT if _ran(inbox, ordered) or quarantined.redrive_sent_at is not None else Redrive.ASKED
+
+
+def _ran(inbox: InboxRow | None, ordered: int | None) -> bool:
+    return inbox is not None and ordered is not None and inbox.attempt > ordered
+
+
+def last_act(acts: Sequence[Act], group: str, topic: str, *names: str) -> Act | None:
+    """Return the last of *acts* on the message of *group* and *topic* that is called one of *names*."""
+    found = (act for act in reversed(acts) if (act.group, act.topic) == (group, topic) and act.act in names)
+    return next(found, None)
 
 
 def ordered_attempt(acts: Sequence[Act], group: str, topic: str) -> int | None:
     """Return the attempt that the last redrive of *group* and *topic* ordered; None when the audit does not say."""
-    details = [act.detail for act in acts if (act.act, act.group, act.topic) == ("redrive", group, topic)]
-    attempt = details[-1].get("attempt") if details else None
+    act = last_act(acts, group, topic, "redrive")
+    attempt = None if act is None else act.detail.get("attempt")
     return attempt if isinstance(attempt, int) else None
 
 
@@ -84,7 +99,7 @@ def group_status(facts: Facts, group: str, topic: str) -> GroupStatus:
     inbox = next((row for row in facts.inbox if (row.group, row.topic) == (group, topic)), None)
     quarantined = next((row for row in facts.quarantined if (row.group, row.topic) == (group, topic)), None)
     ordered = ordered_attempt(facts.acts, group, topic)
-    redrive = redrive_of(quarantined, inbox, ordered)
+    redrive, ran = redrive_of(quarantined, inbox, ordered), _ran(inbox, ordered)
     return GroupStatus(
         group=group,
         topic=topic,
@@ -92,17 +107,18 @@ def group_status(facts: Facts, group: str, topic: str) -> GroupStatus:
         attempts=tuple(row for row in facts.attempts if (row.group, row.topic) == (group, topic)),
         quarantined=quarantined,
         redrive=redrive,
-        standing=_group_standing(inbox, quarantined, redrive, ordered) + _queue(facts, group, topic, inbox),
+        ran=ran,
+        standing=_group_standing(inbox, quarantined, redrive, ran=ran) + _queue(facts, group, topic, inbox),
     )
 
 
 def _group_standing(
-    inbox: InboxRow | None, quarantined: QuarantinedMessage | None, redrive: Redrive, ordered: int | None
+    inbox: InboxRow | None, quarantined: QuarantinedMessage | None, redrive: Redrive, *, ran: bool
 ) -> str:
     if redrive is Redrive.ASKED:
         return "redrive asked: a running processor of the group sends it"
     if redrive is Redrive.SENT:
-        if inbox is not None and ordered is not None and inbox.attempt > ordered:
+        if inbox is not None and ran:
             return f"redriven and failed: attempt {inbox.attempt} is next"
         return "redrive sent: no outcome yet"
     if inbox is None:

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from packhorse.console.output import at, plain, said, sheet
-from packhorse.console.truth.around import MOST_COUNTED, Fate, Key, Membership, Retry, mine
+from packhorse.console.truth.around import MOST_COUNTED, Fate, Key, Membership, Retry, mine, run_text
 from packhorse.console.truth.explanation import Explanation, Part
 from packhorse.console.truth.groups import GroupStatus, is_open
 from packhorse.console.truth.replays import Replayed
@@ -103,15 +103,13 @@ def membership_line(one: Membership) -> str:
         "" if one.confirmed_by is None else f", confirmed by {one.confirmed_by}"
     )
     said = "" if one.said is None else f" ({one.said})"
-    runner = "" if one.run_state != "running" or one.live else ", but nobody runs it"
     moved = "" if one.as_frozen else ", has moved since it was frozen and will not be redriven by it"
-    return f"{one.state}{said}{moved}; the run is {one.run_state}{runner}, {people}"
+    return f"{one.state}{said}{moved}; the run is {run_text(one)}, {people}"
 
 
 def replay_line(replay: Replayed) -> str:
     """Return how far a replay is with a message, and who is behind it."""
-    runner = "" if replay.run_state != "running" or replay.live else ", but nobody runs it"
-    run = f"the replay, by {replay.planned_by}, is {replay.run_state}{runner}"
+    run = f"the replay, by {replay.planned_by}, is {run_text(replay)}"
     if replay.outcome is not None:
         return f"{replay.outcome}, under the identity {replay.identity}; {run}"
     since = "" if replay.handed_at is None else f" at {at(replay.handed_at)}"

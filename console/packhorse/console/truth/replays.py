@@ -1,7 +1,7 @@
 """Which replays had a message in hand, under which identity, and with what outcome. Pure: no I/O, no clock."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -21,7 +21,7 @@ class ReplayRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class Replayed(ReplayRun):
     """
     That a replay has handed the message to its group.
 
@@ -31,12 +31,6 @@ class Replayed:
         outcome: What the inbox says of the identity; None: nothing yet, or it is its own and told as such.
     """
 
-    run: int
-    run_state: str
-    group: str
-    topic: str
-    planned_by: str
-    live: bool
     identity: UUID
     handed_at: datetime | None
     outcome: str | None
@@ -77,12 +71,7 @@ def replays_of(
             continue
         renamed = at is not None or outcome is not None
         yield Replayed(
-            run=run.run,
-            run_state=run.run_state,
-            group=run.group,
-            topic=run.topic,
-            planned_by=run.planned_by,
-            live=run.live,
+            **asdict(run),
             identity=other if renamed else message_id,
             handed_at=at if renamed else own,
             outcome=outcome,
