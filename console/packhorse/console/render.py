@@ -11,8 +11,9 @@ from packhorse.console.output import at, plain, said, sheet, table
 from packhorse.console.quarantine.around.render import around_json, around_parts
 from packhorse.console.quarantine.redrive import Preview
 from packhorse.console.quarantine.service import Shown
+from packhorse.console.truth.groups import GroupStatus, Redrive
 from packhorse.console.truth.render import group_json, group_pairs, message_json, message_pairs
-from packhorse.console.truth.status import GroupStatus, Redrive, Status
+from packhorse.console.truth.status import Status
 from packhorse.core.text import counted
 
 _REDRIVE_STEPS = (Redrive.ASKED, Redrive.SENT, Redrive.PROVED)

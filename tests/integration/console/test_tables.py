@@ -21,7 +21,8 @@ from packhorse.console.facts import Outcome, State
 from packhorse.console.quarantine.pages import Filter, Position
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
-from packhorse.console.truth.status import Published, Redrive
+from packhorse.console.truth.groups import Redrive
+from packhorse.console.truth.status import Published
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost, SettingsError
 from packhorse.core.ids import uuid7_from

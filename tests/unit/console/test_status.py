@@ -16,13 +16,12 @@ from packhorse.console.facts import (
     QuarantinedMessage,
     State,
 )
+from packhorse.console.truth.groups import Redrive, redrive_of
 from packhorse.console.truth.status import (
     NOT_ASKED,
     NOT_NEEDED,
     Published,
-    Redrive,
     Search,
-    redrive_of,
     status_of,
 )
 

@@ -14,7 +14,7 @@ from packhorse.console.quarantine.redrive import DISCARD, Order
 from packhorse.console.render import preview_json, preview_sheet, redrive_line
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
-from packhorse.console.truth.status import GroupStatus, Redrive
+from packhorse.console.truth.groups import GroupStatus, Redrive
 from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.schemas.asking import check_answerable, confirmed

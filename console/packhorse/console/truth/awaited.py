@@ -2,30 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from packhorse.console.facts import Forgotten, Place
 from packhorse.console.truth.around import Around, Mark
 from packhorse.core.text import counted
-
-
-class Placed(Protocol):
-    """Where a record stands."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-
-
-class Forgets(Protocol):
-    """A group whose inbox no longer keeps rows of the message's time."""
-
-    @property
-    def group(self) -> str: ...
-    @property
-    def days(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +33,9 @@ class Awaited:
 
 def awaited_of(
     around: Around,
-    place: Placed | None,
+    place: Place | None,
     known: Collection[tuple[str, str]],
-    forgotten: Sequence[Forgets],
+    forgotten: Sequence[Forgotten],
 ) -> tuple[Awaited, ...]:
     """Return what is to be said of each group that reads a topic of the message and is not among those *known* by a row."""
     pairs = sorted({(mark.group, mark.topic) for mark in around.marks} - set(known))
@@ -63,9 +43,7 @@ def awaited_of(
     return tuple(_awaited(around.marks, group, topic, place, days.get(group)) for group, topic in pairs)
 
 
-def _awaited(
-    marks: Sequence[Mark], group: str, topic: str, place: Placed | None, days: int | None
-) -> Awaited:
+def _awaited(marks: Sequence[Mark], group: str, topic: str, place: Place | None, days: int | None) -> Awaited:
     if place is None or place.topic != topic:
         return Awaited(
             group=group,

@@ -1,7 +1,13 @@
 """Explain in words how a group stands with a key. Pure: no I/O, no clock."""
 
 from packhorse.console.truth.commands import command
-from packhorse.console.truth.explain_obstacles import tell_crew, tell_pause, tell_paused_key, waiting_text
+from packhorse.console.truth.explain_obstacles import (
+    head_actions,
+    tell_crew,
+    tell_pause,
+    tell_paused_key,
+    waiting_text,
+)
 from packhorse.console.truth.explanation import Action, Draft, Explanation
 from packhorse.console.truth.keys import KeyFacts
 from packhorse.console.truth.moments import Viewer
@@ -59,10 +65,9 @@ def _parked(draft: Draft, facts: KeyFacts, viewer: Viewer) -> None:
 def _head(draft: Draft, facts: KeyFacts, viewer: Viewer) -> None:
     key = facts.key
     assert key is not None
-    names = {"group": key.group, "topic": key.topic, "why": "TEXT"}
     reason = "" if key.head_reason is None else f", {key.head_reason}"
     draft.stands.append(f"its head is message {key.head} ({key.head_outcome}{reason})")
-    draft.can.append(Action(what="see where the head stands", command=command("explain", key.head)))
+    draft.can += head_actions(key)
     if key.head_outcome == "retry":
         due = "" if key.head_due_at is None else f", due {viewer.moment(key.head_due_at)}"
         draft.waits.append(f"for the next attempt of its head{due}")
@@ -72,14 +77,6 @@ def _head(draft: Draft, facts: KeyFacts, viewer: Viewer) -> None:
         return
     draft.waits.append("for a person: the head does not go on by itself")
     draft.next.append("when the head is redriven and ends well, or is given up, what waits runs, in order")
-    if key.head_outcome == "quarantine":
-        draft.can += [
-            Action(
-                what="send the head again, once its cause is mended",
-                command=command("quarantine", "redrive", key.head, **names),
-            ),
-            Action(what="or give the head up", command=command("quarantine", "discard", key.head, **names)),
-        ]
 
 
 def _around(draft: Draft, facts: KeyFacts, partition: int | None, viewer: Viewer) -> None:

@@ -1,5 +1,6 @@
 """What keeps a group from going on: pauses, stopped handlers, no process alive, a parked key. Pure: no I/O, no clock."""
 
+from packhorse.console.truth import commands
 from packhorse.console.truth.around import MOST_COUNTED, Around, Crew, Key, Pause
 from packhorse.console.truth.commands import WHY, command
 from packhorse.console.truth.explanation import Action, Draft
@@ -96,38 +97,34 @@ def tell_key(draft: Draft, key: Key, viewer: Viewer, *, position: int | None) ->
 
 def _tell_head(draft: Draft, key: Key, viewer: Viewer, run: str) -> None:
     head = f"the head of its key, message {key.head}"
-    look = Action(what="see where the head stands", command=command("explain", key.head))
+    draft.can += head_actions(key)
     match key.head_outcome:
         case "retry":
             due = "" if key.head_due_at is None else f", due {viewer.moment(key.head_due_at)}"
             draft.waits.append(f"for {head}: it failed and waits for its next attempt{due}")
             draft.next.append(f"when the head has ended well, {run}, in order")
-            draft.can.append(look)
         case "quarantine":
             reason = "" if key.head_reason is None else f" ({key.head_reason})"
             draft.waits.append(f"for {head}: it rests in quarantine{reason} until a person decides")
             draft.next.append(
                 f"nothing until then; when the head is redriven and ends well, or is given up, {run}, in order"
             )
-            draft.can += [
-                look,
-                Action(
-                    what="send the head again, once its cause is mended",
-                    command=command(
-                        "quarantine", "redrive", key.head, group=key.group, topic=key.topic, why=WHY
-                    ),
-                ),
-                Action(
-                    what="or give the head up",
-                    command=command(
-                        "quarantine", "discard", key.head, group=key.group, topic=key.topic, why=WHY
-                    ),
-                ),
-            ]
         case _:
             draft.waits.append(f"for {head}, whose outcome is {key.head_outcome}")
             draft.next.append(f"when the head is finished, {run}, in order")
-            draft.can.append(look)
+
+
+def head_actions(key: Key) -> list[Action]:
+    """Return what a person can do about the head of *key*."""
+    look = Action(what="see where the head stands", command=command("explain", key.head))
+    if key.head_outcome != "quarantine":
+        return [look]
+    names = (key.head, key.group, key.topic)
+    return [
+        look,
+        Action(what="send the head again, once its cause is mended", command=commands.redrive(*names)),
+        Action(what="or give the head up", command=commands.discard(*names)),
+    ]
 
 
 def tell_paused_key(draft: Draft, key: Key, viewer: Viewer) -> None:

@@ -8,11 +8,11 @@ from packhorse.console.ports import FactSource, Topics
 from packhorse.console.truth.explain_key import explain_key
 from packhorse.console.truth.explaining import explain
 from packhorse.console.truth.explanation import Explanation
+from packhorse.console.truth.groups import GroupStatus
 from packhorse.console.truth.moments import Local, Viewer
 from packhorse.console.truth.status import (
     NOT_ASKED,
     NOT_NEEDED,
-    GroupStatus,
     Search,
     Status,
     delivery_known,

@@ -18,31 +18,8 @@ from packhorse.console.facts import (
 )
 from packhorse.console.truth.around import NOTHING_AROUND, Around
 from packhorse.console.truth.awaited import Awaited, awaited_of
-from packhorse.console.truth.groups import (
-    GroupStatus,
-    Redrive,
-    group_status,
-    groups_of,
-    ordered_attempt,
-    redrive_of,
-)
+from packhorse.console.truth.groups import GroupStatus, group_status, groups_of
 from packhorse.core.partitions import partition_of
-
-__all__ = [
-    "NOT_ASKED",
-    "NOT_NEEDED",
-    "GroupStatus",
-    "Published",
-    "Redrive",
-    "Search",
-    "Status",
-    "delivery_known",
-    "forgotten_line",
-    "hold_of",
-    "ordered_attempt",
-    "redrive_of",
-    "status_of",
-]
 
 _WIDTHS = ("row", "key", "partition", "topic")
 """Scopes of holds, the narrowest first: a row waits in the narrowest that fits it."""
@@ -112,12 +89,10 @@ def status_of(facts: Facts, search: Search) -> Status:
     """Return the status that *facts* and *search* add up to."""
     groups = tuple(group_status(facts, group, topic) for group, topic in groups_of(facts))
     place = search.place or _place_of(facts)
-    hold = hold_of(facts)
+    hold = _hold_of(facts)
     published, why = _published(facts, place, hold)
     row = facts.recorded
-    forgotten = tuple(
-        each for each in facts.forgotten if each.group not in {group for group, _ in groups_of(facts)}
-    )
+    known = {group.group for group in groups}
     made = Status(
         id=facts.id,
         known=bool(row or groups or facts.acts or place or facts.around.parents),
@@ -131,7 +106,7 @@ def status_of(facts: Facts, search: Search) -> Status:
         acts=facts.acts,
         hold=hold,
         discard=facts.discard,
-        forgotten=forgotten,
+        forgotten=tuple(each for each in facts.forgotten if each.group not in known),
         awaited=()
         if published is not Published.YES
         else awaited_of(
@@ -142,7 +117,7 @@ def status_of(facts: Facts, search: Search) -> Status:
     return replace(made, standing=_standing(facts, made))
 
 
-def hold_of(facts: Facts) -> Hold | None:
+def _hold_of(facts: Facts) -> Hold | None:
     """Return the hold that the row waits in: the narrowest of those that fit it; None: it waits in none."""
     row = facts.recorded
     if row is None:

@@ -18,8 +18,9 @@ from packhorse.console.truth.around import (
     Retry,
 )
 from packhorse.console.truth.awaited import Awaited
+from packhorse.console.truth.groups import Redrive
 from packhorse.console.truth.replays import Replayed, ReplayOf
-from packhorse.console.truth.status import Published, Redrive
+from packhorse.console.truth.status import Published
 
 
 class StatusAsked(Asked):
