@@ -1,34 +1,18 @@
 """The processor as an application declares it: a group, and one handler for each type of message."""
 
-import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
 from packhorse.core.errors import UsageError
-from packhorse.core.message import MessageType, TypedMessage
+from packhorse.core.message import TypedMessage
 from packhorse.core.naming import checked_topic, quarantine_topic, retry_topic
-from packhorse.processor.batching import AsyncBatchContext, BatchContext
-from packhorse.processor.context import AsyncContext, Context
-from packhorse.processor.declaring import (
-    check_apart,
-    check_function,
-    checked_choice,
-    checked_class,
-    checked_contact,
-    checked_count,
-    checked_errors,
-    checked_name,
-    checked_timeout,
-    name_of,
-)
+from packhorse.processor.declaring import checked_choice, checked_class, checked_count
 from packhorse.processor.erasing import Eraser, checked_eraser
-from packhorse.processor.policy import Retry, policy_of
+from packhorse.processor.handlers import AFTER_QUARANTINES, ORDERINGS, Handler, declared
 from packhorse.processor.registering import (
     AfterQuarantine,
-    Errors,
-    Isolation,
     Kind,
     Options,
     Ordering,
@@ -38,63 +22,10 @@ from packhorse.processor.registering import (
 )
 from packhorse.processor.tiers.ladder import tiers_of
 
-__all__ = ["Handler", "Options", "Processor"]
+__all__ = ["Options", "Processor"]
 
 M = TypeVar("M", bound=TypedMessage)
 E = TypeVar("E", bound=Eraser)
-_ORDERING: Final[tuple[Ordering, ...]] = ("key", "none")
-_AFTER_QUARANTINE: Final[tuple[AfterQuarantine, ...]] = ("park", "continue")
-_ISOLATION: Final[tuple[Isolation, ...]] = ("group", "message")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handler:
-    """
-    What runs for messages of one type.
-
-    Attributes:
-        message: The message class.
-        function: Takes the message and a context, or for tombstones the context alone.
-        is_async: It is an `async def`.
-        tombstones: It takes the messages without payload, and no others.
-        retry: How often and for how long a failing message is tried.
-        permanent: Errors after which the message goes to quarantine at once.
-        safe: Errors whose text holds no personal data, so that it may be kept and shown.
-        down: Errors that mean that a system behind the handler is down: nothing is charged, reading pauses.
-        ordering: "key": of one key one message at a time, in order; "none": each is free.
-        after_quarantine: "park": later messages of the key of one in quarantine wait; "continue": they go on.
-        isolation: "group": several share a transaction; "message": each has one of its own.
-        timeout: Seconds that one run may take; None: no limit.
-        contact: Who is told when messages of the type need a person; None: nobody is named.
-        kind: "one": it takes one message; "batch": it takes a Batch of them.
-        replay: The name by which a replay asks for it; None: it is for live traffic.
-    """
-
-    message: type[TypedMessage]
-    function: Callable[..., Any]
-    is_async: bool
-    tombstones: bool
-    retry: Retry
-    permanent: Errors
-    safe: Errors
-    down: Errors = ()
-    ordering: Ordering = "key"
-    after_quarantine: AfterQuarantine = "park"
-    isolation: Isolation = "group"
-    timeout: float | None = None
-    contact: str | None = None
-    kind: Kind = "one"
-    replay: str | None = None
-
-    @property
-    def type(self) -> MessageType:
-        """Return the type on the wire."""
-        return self.message.__packhorse__
-
-    @property
-    def name(self) -> str:
-        """Return where the function stands, for people."""
-        return name_of(self.function)
 
 
 class Processor:
@@ -132,10 +63,10 @@ class Processor:
     ) -> None:
         self.group = checked_topic(group)
         what = f"Processor({group!r}): "
-        self.ordering: Ordering = checked_choice(ordering, _ORDERING, what=f"{what}ordering")
+        self.ordering: Ordering = checked_choice(ordering, ORDERINGS, what=f"{what}ordering")
         self.concurrency = checked_count(concurrency, what=f"{what}concurrency")
         self.after_quarantine: AfterQuarantine = checked_choice(
-            after_quarantine, _AFTER_QUARANTINE, what=f"{what}after_quarantine"
+            after_quarantine, AFTER_QUARANTINES, what=f"{what}after_quarantine"
         )
         self._handlers: dict[tuple[str, bool], Handler] = {}
         self._replays: dict[tuple[str, bool, str], Handler] = {}
@@ -283,8 +214,16 @@ class Processor:
     def _registers(
         self, message: object, options: Options, *, tombstones: bool = False, kind: Kind = "one"
     ) -> Callable[[Any], Any]:
+        made = partial(
+            declared,
+            tombstones=tombstones,
+            kind=kind,
+            ordering=self.ordering,
+            after_quarantine=self.after_quarantine,
+        )
+
         def register(function: Any) -> Any:
-            self._add(_handler(self, checked_class(message), function, options, tombstones, kind))
+            self._add(made(checked_class(message), function, options))
             return function
 
         return register
@@ -309,61 +248,3 @@ class Processor:
                 f"give {handler.name} another name"
             )
         self._replays[place] = handler
-
-
-_GIVEN: Final[dict[tuple[Kind, bool], type]] = {
-    ("one", False): Context,
-    ("one", True): AsyncContext,
-    ("batch", False): BatchContext,
-    ("batch", True): AsyncBatchContext,
-}
-"""Which context a handler gets, by its kind and whether it is async."""
-
-
-def _handler(
-    app: Processor, message: type[TypedMessage], function: Any, options: Options, tombstones: bool, kind: Kind
-) -> Handler:
-    """Return the checked declaration of *function*; what an option does not say is the processor's."""
-    is_async = inspect.iscoroutinefunction(function)
-    context = _GIVEN[kind, is_async]
-    check_function(
-        function,
-        ("ctx",) if tombstones else ("batch" if kind == "batch" else "message", "ctx"),
-        message=message,
-        context=context,
-        others=[other for other in _GIVEN.values() if other is not context],
-        batch=kind == "batch",
-    )
-    what = f"handler {name_of(function)}"
-    if unknown := sorted(set(options) - Options.__optional_keys__):
-        raise UsageError(
-            f"{what}: {unknown[0]}= is no option: {', '.join(sorted(Options.__optional_keys__))}"
-        )
-    ordering, after = options.get("ordering"), options.get("after_quarantine")
-    isolation = checked_choice(options.get("isolation", "group"), _ISOLATION, what=f"{what}: isolation")
-    if kind == "batch" and isolation == "message":
-        raise UsageError(f"{what}: isolation='message' is not allowed for a batch handler; use @app.handler")
-    permanent = checked_errors(options.get("permanent", ()), what=f"{what}: permanent")
-    down = checked_errors(options.get("down", ()), what=f"{what}: down")
-    check_apart(permanent, down, what=what)
-    return Handler(
-        message=message,
-        function=function,
-        is_async=is_async,
-        tombstones=tombstones,
-        retry=policy_of(options.get("retry")),
-        permanent=permanent,
-        safe=checked_errors(options.get("safe", ()), what=f"{what}: safe"),
-        down=down,
-        ordering=app.ordering
-        if ordering is None
-        else checked_choice(ordering, _ORDERING, what=f"{what}: ordering"),
-        after_quarantine=app.after_quarantine
-        if after is None
-        else checked_choice(after, _AFTER_QUARANTINE, what=f"{what}: after_quarantine"),
-        isolation=isolation,
-        timeout=checked_timeout(options.get("timeout"), what=what),
-        contact=checked_contact(options.get("contact"), what=what),
-        kind=kind,
-        replay=checked_name(options.get("replay"), what=f"{what}: replay"),
-    )

@@ -9,7 +9,7 @@ from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import UsageError
 from packhorse.core.message import DEFAULT_MAX_PAYLOAD_BYTES, HEADER_COLUMNS, MessageType, TypedMessage
 from packhorse.processor import Processor
-from packhorse.processor.app import Handler
+from packhorse.processor.handlers import Handler
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of
 from packhorse.producer import MessageContext, Outgoing, Tombstone
 from packhorse.producer.rows import Draft, Row, Stamp, kind_of, row_of

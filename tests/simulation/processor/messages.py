@@ -12,8 +12,8 @@ from tests.simulation.processor.hub import current
 from packhorse.core.errors import RegistryUnavailable, Undecodable
 from packhorse.core.message import MessageType
 from packhorse.processor import Context, Later, Processor, Quarantine, Retry, Skip
-from packhorse.processor.app import Handler
 from packhorse.processor.batching import Batch, BatchContext
+from packhorse.processor.handlers import Handler
 
 GROUP, NAMESPACE, SOURCE = "g", "sim", "sim.orders"
 ATTEMPTS = 3

@@ -17,7 +17,7 @@ from sqlalchemy.orm.exc import StaleDataError
 from packhorse.core.errors import BrokerUnavailable, KeysLocked
 from packhorse.core.message import MessageType
 from packhorse.processor import Later, Processor, Quarantine, Retry, Skip
-from packhorse.processor.app import Handler
+from packhorse.processor.handlers import Handler
 from packhorse.processor.running.defaults import (
     SQLSTATES,
     STATUSES,

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 from packhorse.core.errors import KeysLocked, RegistryUnavailable, Undecodable
 from packhorse.core.message import MessageType
 from packhorse.processor import Processor, Quarantine, Skip
-from packhorse.processor.app import Handler
+from packhorse.processor.handlers import Handler
 from packhorse.processor.member.queue import bytes_of
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.faults import ERROR_MAX, describe, ran_of

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
-from packhorse.processor.app import Handler, Processor
+from packhorse.processor.app import Processor
+from packhorse.processor.handlers import Handler
 from packhorse.processor.member.queue import PLAIN, Kind, Waiting, bytes_of
 from packhorse.processor.record import (
     REPLAY_HANDLER,

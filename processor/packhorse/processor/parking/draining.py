@@ -23,7 +23,7 @@ from enum import StrEnum
 from typing import Any
 
 from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable
-from packhorse.processor.app import Handler
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.followers import MOST_CONTENTIONS, Followers
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from packhorse.core.errors import MessageFault, RegistryUnavailable
-from packhorse.processor.app import Handler, Processor
+from packhorse.processor.app import Processor
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.record import Delivery, replay_handler_of
 from packhorse.processor.running.endings import Contention, Probed

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable
-from packhorse.processor.app import Handler
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.draining import Drained, Ending, release
 from packhorse.processor.parking.followers import Followers

@@ -24,8 +24,9 @@ from packhorse.core.errors import (
     MessageFault,
     RegistryUnavailable,
 )
-from packhorse.processor.app import Handler, Processor
+from packhorse.processor.app import Processor
 from packhorse.processor.breaking.brake import Seen
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Reason
 from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery, replay_handler_of

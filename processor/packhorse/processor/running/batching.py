@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from packhorse.processor.app import Handler
 from packhorse.processor.batching import Answer, AsyncBatchContext, Batch, BatchContext, Item
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Reason
 from packhorse.processor.running.faults import ran_of
 from packhorse.processor.running.work import (

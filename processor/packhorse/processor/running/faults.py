@@ -8,7 +8,7 @@ from typing import NamedTuple
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.redaction import without_secrets
 from packhorse.core.text import inert
-from packhorse.processor.app import Handler
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Quarantine, Reason, Skip
 from packhorse.processor.policy import Later, Retry
 from packhorse.processor.registering import Errors

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY
-from packhorse.processor.app import Handler
 from packhorse.processor.copies import CopiesMissed, circling, copy_of, where_read
+from packhorse.processor.handlers import Handler
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.metadata import Metadata
 from packhorse.processor.outcomes import Reason, SwallowedError

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from packhorse.processor.app import Handler, Processor
+from packhorse.processor.app import Processor
 from packhorse.processor.breaking.brake import Seen, seen
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import replay_handler_of
 from packhorse.processor.running.work import Member, Result

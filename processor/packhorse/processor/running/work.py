@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from packhorse.core.message import TypedMessage
-from packhorse.processor.app import Handler
+from packhorse.processor.handlers import Handler
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.record import Delivery, Stream
 
