@@ -239,11 +239,6 @@ SELECT topic, outcome, count(*), extract(epoch FROM min(due_at) - clock_timestam
 FROM "{schema}".inbox
 WHERE group_id = %(group)s AND outcome NOT IN ('done', 'skipped') GROUP BY topic, outcome ORDER BY topic, outcome"""
 
-# What a person did.
-AUDIT = """
-INSERT INTO "{schema}".audit (actor, act, group_id, topic, detail, why)
-VALUES (%(actor)s, %(act)s, %(group)s, %(topic)s, %(detail)s::jsonb, %(why)s)"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queries:
@@ -266,7 +261,6 @@ class Queries:
     late_copies: bytes
     ready: bytes
     open_outcomes: bytes
-    audit: bytes
     # watermarks
     which_server: bytes
     move_watermark: bytes

@@ -164,13 +164,6 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         waiting = yield Statement(self.queries.open_outcomes, who)
         return list(watermarks.rows), list(waiting.rows)
 
-    def audit(self, *, actor: str, act: str, topic: str | None, detail: str, why: str) -> Steps[None]:
-        """Record what a person did; *detail* is JSON."""
-        yield Statement(
-            self.queries.audit,
-            {"actor": actor, "act": act, "group": self.group, "topic": topic, "detail": detail, "why": why},
-        )
-
     def check_ready(self) -> Steps[None]:
         """
         Check that the tables are there and may be used.
