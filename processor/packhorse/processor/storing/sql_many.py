@@ -7,7 +7,7 @@ WITH free AS MATERIALIZED (
     SELECT k.ctid AS place
     FROM unnest(%(keys)s::text[]) AS r (hash)
     JOIN "{schema}".parked_key k ON k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = r.hash
-    WHERE NOT k.paused AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp()) AND {finished}
+    WHERE NOT k.paused AND {free} AND {finished}
     ORDER BY k.key_hash FOR UPDATE OF k
 )
 UPDATE "{schema}".parked_key k
@@ -25,9 +25,7 @@ ORDER BY k.key_hash FOR UPDATE OF k"""
 
 # The first follower of each of these keys, no more bytes than a transaction should hold.
 FIRST_FOLLOWERS = """
-SELECT f.message_id, f.topic_id, f.partition, f."offset", f.leader_epoch, f.timestamp_ms, f.key, f.payload,
-    f.headers::text, i.outcome, i.attempt,
-    coalesce(extract(epoch FROM clock_timestamp() - i.first_failed_at), 0)::float8, q.state, i.digest, clock_timestamp(),
+SELECT {follower},
     f.key_hash
 FROM (
     SELECT p.*, coalesce(sum(octet_length(p.payload)) OVER (ORDER BY r.n

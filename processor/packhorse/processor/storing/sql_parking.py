@@ -10,8 +10,13 @@ FINISHED = """(k.head_id IS NULL OR coalesce((
     SELECT h.outcome NOT IN ('retry', 'parked', 'quarantine', 'uncertain') FROM "{schema}".inbox h
     WHERE h.message_id = k.head_id AND h.group_id = k.group_id AND h.topic = k.topic), true))"""
 
-# Of parked_key k: nobody drains it, or the one who asks does.
-FREE = """(k.lease_until IS NULL OR k.lease_until <= clock_timestamp() OR k.token = %(held)s)"""
+# Of parked_key k: nobody drains it.
+FREE = """(k.lease_until IS NULL OR k.lease_until <= clock_timestamp())"""
+
+# Of parked_message f, inbox i and quarantined_message q: what a follower is made of, and the database's clock.
+FOLLOWER = """f.message_id, f.topic_id, f.partition, f."offset", f.leader_epoch, f.timestamp_ms, f.key, f.payload,
+    f.headers::text, i.outcome, i.attempt,
+    coalesce(extract(epoch FROM clock_timestamp() - i.first_failed_at), 0)::float8, q.state, i.digest, clock_timestamp()"""
 
 # Those of these keys that are parked (found by a number, which costs a third of what the text does), and the head behind which more may wait: a paused key lets its own head wait too. Asked only where the topic has a parked key at all.
 PARKED_KEYS = """
@@ -101,7 +106,7 @@ LOCK_RELEASABLE = """
 SELECT k.key_hash
 FROM unnest(%(keys)s::text[], %(tokens)s::bigint[]) AS r (hash, held)
 JOIN "{schema}".parked_key k ON k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = r.hash
-WHERE NOT k.paused AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp() OR k.token = r.held)
+WHERE NOT k.paused AND ({free} OR k.token = r.held)
 ORDER BY k.key_hash FOR UPDATE OF k"""
 
 # Lets go of locked keys whose head is finished and behind which nothing waits; says how all that were asked for stand. One that
@@ -132,7 +137,8 @@ CLAIM_KEY = """
 UPDATE "{schema}".parked_key k
 SET token = k.token + 1, drainer = %(drainer)s, lease_until = clock_timestamp() + %(lease)s * interval '1 second',
     wake_at = clock_timestamp() + (%(lease)s + 5) * interval '1 second'
-WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = %(key)s AND NOT k.paused AND {free} AND {finished}
+WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = %(key)s AND NOT k.paused AND ({free} OR k.token = %(held)s)
+    AND {finished}
 RETURNING k.token"""
 
 # Why a key could not be claimed.
@@ -144,9 +150,7 @@ WHERE k.group_id = %(group)s AND k.topic = %(source)s AND k.key_hash = %(key)s""
 # The first followers of a key, in order: at most 100, and no more bytes than a transaction should hold. While a replay holds
 # the key, none from behind its range: what came meanwhile waits for all that the replay brings.
 FOLLOWERS = """
-SELECT f.message_id, f.topic_id, f.partition, f."offset", f.leader_epoch, f.timestamp_ms, f.key, f.payload,
-    f.headers::text, i.outcome, i.attempt,
-    coalesce(extract(epoch FROM clock_timestamp() - i.first_failed_at), 0)::float8, q.state, i.digest, clock_timestamp()
+SELECT {follower}
 FROM (
     SELECT m.*, coalesce(sum(octet_length(m.payload)) OVER (ORDER BY m.topic_age, m."offset"
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
@@ -222,7 +226,7 @@ UPDATE "{schema}".parked_key k SET wake_at = clock_timestamp() + interval '60 se
 FROM (
     SELECT k.ctid AS place FROM "{schema}".parked_key k
     WHERE k.group_id = %(group)s AND k.topic = ANY(%(topics)s) AND k.wake_at <= clock_timestamp() AND NOT k.paused
-        AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp()) AND {finished}
+        AND {free} AND {finished}
         AND NOT EXISTS (SELECT FROM "{schema}".pause p WHERE p.group_id = k.group_id
             AND (p.topic = '' OR (p.topic = k.topic AND p.partition IN (-1, k.partition))))
     ORDER BY k.wake_at LIMIT %(most)s
@@ -237,7 +241,7 @@ RETURNING k.topic, k.key_hash, coalesce(k.key, (SELECT m.key FROM "{schema}".par
 SWEEP_KEYS = """
 WITH portion AS (
     SELECT k.topic, k.key_hash, k.wake_at IS NULL AND NOT k.paused AND k.replay_id IS NULL
-        AND (k.lease_until IS NULL OR k.lease_until <= clock_timestamp()) AND {finished} AS left
+        AND {free} AND {finished} AS left
     FROM "{schema}".parked_key k
     WHERE k.group_id = %(group)s AND (k.topic, k.key_hash) > (%(after_topic)s, %(after_key)s)
     ORDER BY k.topic, k.key_hash LIMIT 1000
