@@ -155,27 +155,14 @@ class ParkingSteps(ReleasingSteps):
 
     def leave_all(self, held: Sequence[HeldKey]) -> Steps[None]:
         """End claims, as `leave` does."""
-        which = {
-            "topics": [one.topic for one in held],
-            "keys": literal(one.key for one in held),
-            "tokens": literal(one.token for one in held),
-        }
-        yield Statement(self.queries.leave_keys, {"group": self.group, **which})
+        yield Statement(self.queries.leave_keys, {"group": self.group, **_named(held)})
 
     def renew(self, held: Sequence[HeldKey], lease: float = LEASE) -> Steps[set[HeldKey]]:
         """Renew the leases of claimed keys; return those that are still ours."""
         if not held:
             return set()
-        answer = yield Statement(
-            self.queries.renew_claims,
-            {
-                "group": self.group,
-                "topics": [one.topic for one in held],
-                "keys": literal(one.key for one in held),
-                "tokens": literal(one.token for one in held),
-                "lease": lease,
-            },
-        )
+        which = {"group": self.group, **_named(held), "lease": lease}
+        answer = yield Statement(self.queries.renew_claims, which)
         return {HeldKey._make(row) for row in answer.rows}
 
     def overdue_retries(self, topics: Sequence[str], grace: float = GRACE) -> Steps[list[Quarantined]]:
@@ -221,6 +208,14 @@ class ParkingSteps(ReleasingSteps):
         which = {"group": self.group, "source": source, "hash": key_hash}
         answer = yield Statement(self.queries.resume_key, which)
         return answer.touched == 1
+
+
+def _named(held: Sequence[HeldKey]) -> dict[str, Any]:
+    return {
+        "topics": [one.topic for one in held],
+        "keys": literal(one.key for one in held),
+        "tokens": literal(one.token for one in held),
+    }
 
 
 def _refused(rows: Sequence[tuple[Any, ...]]) -> Claimed:
