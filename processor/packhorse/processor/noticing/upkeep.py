@@ -11,8 +11,8 @@ from packhorse.processor.noticing.notices import notice_of
 from packhorse.processor.noticing.table import STEP, NoticeTable
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
-from packhorse.processor.running.lanework import COMMIT, ROLLBACK
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.transaction import transaction
 
 EVERY = 10.0
 """Seconds between two looks."""
@@ -74,16 +74,10 @@ class Upkeep:
     def _tell(self, connection: postgres.GuardedConnection, failing: Failing, namespace: str | None) -> bool:
         plant = self._plant
         contact = plant.app.contact_of(failing.type)
-        postgres.begin(connection)
-        try:
+        with transaction(connection):
             if not postgres.run(connection, self._table.tell(failing, contact)):
-                postgres.command(connection, ROLLBACK)
                 return False
             notice = self._emit(connection, failing, namespace, contact)
-            postgres.command(connection, COMMIT)
-        except BaseException:
-            self._give_up(connection)
-            raise
         plant.log.warning(
             "messages in quarantine need a person",
             group=plant.app.group,
@@ -113,9 +107,3 @@ class Upkeep:
             return str(self._plant.outbox.emit(connection, notice, key=failing.print))
         except SchemaNotRegistered as error:
             return f"none: {error}"
-
-    def _give_up(self, connection: postgres.GuardedConnection) -> None:
-        try:
-            postgres.command(connection, ROLLBACK)
-        except PackhorseError:
-            connection.end()

@@ -22,8 +22,6 @@ from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.event_loop import EventLoop
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.lanework import (
-    COMMIT,
-    ROLLBACK,
     Chunks,
     all_decoded,
     copies_sent,
@@ -51,6 +49,7 @@ from packhorse.processor.running.requests import (
 from packhorse.processor.running.work import Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.steps import COMMIT, ROLLBACK
 from packhorse.processor.storing.store import Place
 
 LOOP_WAIT = 3.0

@@ -14,8 +14,6 @@ from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.handling import Handling, On
 from packhorse.processor.running.lanework import (
-    COMMIT,
-    ROLLBACK,
     Chunks,
     all_decoded,
     copies_sent,
@@ -45,6 +43,7 @@ from packhorse.processor.running.requests import (
 from packhorse.processor.running.work import Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
+from packhorse.processor.storing.steps import COMMIT, ROLLBACK
 from packhorse.processor.storing.store import Place
 
 

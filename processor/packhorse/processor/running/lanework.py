@@ -1,4 +1,4 @@
-"""What lanes of both kinds do alike: requests that are steps of the store, decoding, contexts, driving a batch."""
+"""What lanes of both kinds do alike: decoding, copies, contexts, how a run is judged, driving a batch."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -34,9 +34,6 @@ from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import Place, Quarantined, Steps
 from packhorse.producer.context import LazyContext, MessageContext
-
-COMMIT = b"COMMIT"
-ROLLBACK = b"ROLLBACK"
 
 T = TypeVar("T")
 Chunks = Generator[Request, Any, ChunkEnded]

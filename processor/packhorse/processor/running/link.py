@@ -3,9 +3,8 @@
 from contextlib import suppress
 
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.lanework import ROLLBACK
 from packhorse.processor.storing import postgres
-from packhorse.processor.storing.steps import Steps
+from packhorse.processor.storing.steps import ROLLBACK, Steps
 
 
 class Link:

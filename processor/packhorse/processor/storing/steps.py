@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 COMMIT = b"COMMIT"
+ROLLBACK = b"ROLLBACK"
 
 
 class Statement(NamedTuple):

@@ -14,9 +14,10 @@ from packhorse.processor.noticing.upkeep import Upkeep
 from packhorse.processor.parking.crowding import Bounds, Crowd, crowd
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.faults import describe
-from packhorse.processor.running.lanework import COMMIT, ROLLBACK, produced
+from packhorse.processor.running.lanework import produced
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import PORTION, After, Quarantined, Steps, Wake, behind
+from packhorse.processor.storing.transaction import transaction
 
 EVERY = 1.0
 """Seconds between two looks that found no more than a portion of anything."""
@@ -154,15 +155,10 @@ class Watchdog:
         what: str,
     ) -> int:
         """Send the next portion of what is *owed* in the transaction that has it locked; what can't be sent is owed on."""
-        postgres.begin(connection)
-        try:
+        with transaction(connection):
             due = postgres.run(connection, owed(topics, self._after.get(what, After())))
             self._after[what] = behind(due)
             missed = self._send(connection, due, what)
-            postgres.command(connection, COMMIT)
-        except BaseException:
-            self._forget(connection)
-            raise
         if missed is not None:
             raise missed
         return len(due)
@@ -252,12 +248,6 @@ class Watchdog:
             if self._incarnation is not None:
                 self._plant.reconnected()
         return self._connection
-
-    def _forget(self, connection: postgres.GuardedConnection) -> None:
-        try:
-            postgres.command(connection, ROLLBACK)
-        except PackhorseError:
-            connection.end()
 
 
 def forever(
