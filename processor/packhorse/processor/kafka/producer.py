@@ -48,11 +48,8 @@ class CopyProducer:
         too large for its topic for each half of it once more, so that the one that is keeps nothing from the others.
         """
         client = self._client
-        sending = _Sending(copies)
         client.serve()
-        for at, copy in enumerate(copies):
-            sending.produce(client.producer, at, copy)
-        sending.wait(SEND_TIMEOUT)
+        sending = _sent(client, copies)
         if len(copies) > 1 and (large := sending.too_large()):
             sending.places |= _apart(client, copies, large)
         if len(sending.places) < len(copies):
@@ -182,16 +179,22 @@ class _Sending:
             self._done.set()
 
 
+def _sent(client: _Client, copies: Sequence[Copy]) -> _Sending:
+    """Produce *copies* and wait for what becomes of them."""
+    sending = _Sending(copies)
+    for at, copy in enumerate(copies):
+        sending.produce(client.producer, at, copy)
+    sending.wait(SEND_TIMEOUT)
+    return sending
+
+
 def _apart(client: _Client, copies: Sequence[Copy], large: Sequence[int]) -> dict[int, Place]:
     """Produce those of *copies* whose batch was too large in halves, down to single ones; return where they stand."""
     places: dict[int, Place] = {}
     pending = _halves(large)
     while pending:
         some = pending.pop()
-        sending = _Sending([copies[at] for at in some])
-        for number, at in enumerate(some):
-            sending.produce(client.producer, number, copies[at])
-        sending.wait(SEND_TIMEOUT)
+        sending = _sent(client, [copies[at] for at in some])
         places |= {some[number]: place for number, place in sending.places.items()}
         pending += _halves([some[number] for number in sending.too_large()])
     return places
