@@ -132,6 +132,7 @@ def test_a_reset_moves_what_is_not_there_yet() -> None:
     ("given", "about"),
     [
         ({"to": "now"}, "'now' is not allowed"),
+        ({"to": "²", "partition": 0}, "'²' is not allowed"),
         ({"to": "7"}, "name it with --partition"),
         ({"to": "10", "partition": 0}, "offset 10 is not in"),
         ({"to": "1", "partition": 0}, "offset 1 is not in"),

@@ -166,7 +166,9 @@ def test_ctrl_c_ends_the_looking_alone() -> None:
     assert "the orders stand" in heard[0]
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-01-02T03:04:05", "-3", "4.5", ""])
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-01-02T03:04:05", "-3", "4.5", "", "0001-01-01T00:00+14:00"]
+)
 def test_an_edge_is_a_seq_or_a_time_with_its_zone(text: str) -> None:
     with pytest.raises(SettingsError, match="--from"):
         edge_from(text, "--from")

@@ -65,11 +65,16 @@ class Reset:
     partition: int | None = None
 
     def __post_init__(self) -> None:
-        if self.to.isdigit():
+        if self.offset is not None:
             if self.partition is None:
                 raise UsageError(f"--to {self.to} is an offset of one partition; name it with --partition")
         elif self.to not in WORDS:
             _ = self.moment
+
+    @property
+    def offset(self) -> int | None:
+        """Return the offset that is wanted; None when it is none."""
+        return int(self.to) if self.to.isdecimal() else None
 
     @property
     def moment(self) -> datetime | None:
@@ -79,7 +84,7 @@ class Reset:
         Raises:
             UsageError: It is neither a word, an offset nor a time.
         """
-        if self.to in WORDS or self.to.isdigit():
+        if self.to in WORDS or self.offset is not None:
             return None
         try:
             found = datetime.fromisoformat(self.to)
@@ -102,27 +107,27 @@ def moves(standings: Sequence[Standing], reset: Reset) -> list[Move]:
     chosen = [one for one in standings if reset.partition in {None, one.partition}]
     if not chosen:
         raise UsageError(f"partition {reset.partition} does not exist; there are {len(standings)}, from 0")
-    found = [Move(one, _target(one, reset.to)) for one in chosen]
+    found = [Move(one, _target(one, reset)) for one in chosen]
     return [
         move for move in found if move.standing.watermark != move.to or move.standing.committed != move.to
     ]
 
 
-def _target(standing: Standing, to: str) -> int:
+def _target(standing: Standing, reset: Reset) -> int:
     where = f"{standing.topic}[{standing.partition}]"
-    if to == "committed":
+    if reset.to == "committed":
         if standing.committed is None:
             raise UsageError(
                 f"{where} has no committed offset; name another with --to, or --partition to leave it out"
             )
         return standing.committed
-    if to == "earliest":
+    if reset.to == "earliest":
         return standing.low
-    if to == "latest":
+    if reset.to == "latest":
         return standing.high
-    if not to.isdigit():
+    offset = reset.offset
+    if offset is None:
         return standing.high if standing.at is None else standing.at
-    offset = int(to)
     if not standing.low <= offset <= standing.high:
         raise UsageError(
             f"offset {offset} is not in {where}: it holds {standing.low} to {standing.high - 1}, and {standing.high} comes next"

@@ -26,13 +26,13 @@ def edge_from(text: str, flag: str) -> Edge:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise SettingsError(
-            f"{flag} {text} is neither a seq (a whole number) nor a time with its zone, e.g. 2026-01-02T03:04:05Z"
-        )
-    return moment.astimezone(UTC)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise SettingsError(
+        f"{flag} {text} is neither a seq (a whole number) nor a time with its zone, e.g. 2026-01-02T03:04:05Z"
+    )
 
 
 def aggregatetype_of(topic: str, namespace: str) -> str:
