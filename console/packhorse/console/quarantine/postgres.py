@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -109,7 +110,7 @@ class QuarantineTables:
             OwnershipLost: A row is no longer as *order* says; names who acted and when.
         """
         with self._database.acting(person, Right.ACT, doing="redrive messages") as act:
-            _claim(act, order, sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE)
+            claim(act, order, sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE)
             detail = {"attempt": order.attempt + 1, "redrive": order.redrives + 1}
             at = _record(act, "redrive", order, why, detail)
             act.all(sql.PARK_KEY, _names(order))
@@ -126,7 +127,7 @@ class QuarantineTables:
             Forbidden, OwnershipLost: As `redrive`.
         """
         with self._database.acting(person, Right.ACT, doing="discard messages") as act:
-            _claim(act, order, sql.END_DISCARDED, sql.CLAIM_DISCARD)
+            claim(act, order, sql.END_DISCARDED, sql.CLAIM_DISCARD)
             at = _record(act, "discard", order, why, {"attempt": order.attempt})
             act.all(sql.WAKE_KEY, _names(order))
         return at
@@ -174,29 +175,29 @@ def _values(wanted: Filter, after: Position | None, limit: int, look: int) -> di
     }
 
 
-def _claim(act: Acting, order: Order, *claims: str) -> None:
-    """Claim the rows as they were previewed; the key is touched last, as processors do: nobody waits in a ring."""
-    values = {
-        **_names(order),
-        "attempt": order.attempt,
-        "redrives": order.redrives,
-        "quarantined_at": order.quarantined_at,
-    }
-    for claim in claims:
-        if not act.all(claim, values):
-            raise OwnershipLost(_who_acted(act, order))
+def claim(act: Acting, order: Order, *claims: str, state: State = State.QUARANTINED) -> None:
+    """
+    Claim the rows as they were previewed, in *state*; the key is touched last, as processors do: nobody waits in a ring.
+
+    Raises:
+        OwnershipLost: A row is no longer as *order* says; names who acted and when.
+    """
+    values = asdict(order)
+    for statement in claims:
+        if not act.all(statement, values):
+            raise OwnershipLost(_who_acted(act, order, state))
 
 
 def _record(act: Acting, name: str, order: Order, why: str, detail: dict[str, int]) -> datetime:
     return act.record(name, why=why, group=order.group, topic=order.topic, message_id=order.id, detail=detail)
 
 
-def _who_acted(act: Acting, order: Order) -> str:
+def _who_acted(act: Acting, order: Order, previewed: State) -> str:
     names = _names(order)
     acts = [Act(**row) for row in act.all(sql.LAST_ACT, names)]
     found = [quarantined_of(row) for row in act.all(QUARANTINED_OF, names)]
     state = next((row.state for row in found if (row.group, row.topic) == (order.group, order.topic)), None)
-    moved = None if state is State.QUARANTINED else state
+    moved = None if state is previewed else state
     return acted_already(order.id, order.group, moved, acts[0] if acts else None)
 
 

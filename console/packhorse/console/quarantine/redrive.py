@@ -17,7 +17,7 @@ REDRIVE, DISCARD = "redrive", "discard"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """
-    One redrive as it was previewed; it holds only while the tables still say the same.
+    One redrive or discard as it was previewed; it holds only while the tables still say the same.
 
     Attributes:
         attempt: The attempt that failed last; the redrive orders the next.

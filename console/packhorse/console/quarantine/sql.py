@@ -1,5 +1,6 @@
 """Pages of the quarantine, and acts on one message. `{schema}` is the database schema of Packhorse's tables."""
 
+from packhorse.console.sql_pieces import put
 from packhorse.console.truth.sql import QUARANTINED
 
 _LOOKED = """
@@ -80,33 +81,32 @@ WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
 """
 """The bytes of one quarantined message as they arrived."""
 
-CLAIM_REDRIVE = """
+CLAIM_REDRIVE = put("""
 UPDATE {schema}.quarantined_message AS q
-SET state = 'redriven', redrives = q.redrives + 1, redrive_sent_at = NULL, redrive_refused = NULL
+SET <redriven>
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
   AND q.state = 'quarantined' AND q.redrives = %(redrives)s AND q.quarantined_at = %(quarantined_at)s
 RETURNING q.redrives
-"""
+""")
 """Take the message for a redrive, only as it was previewed."""
 
-ORDER_ATTEMPT = """
+ORDER_ATTEMPT = put("""
 UPDATE {schema}.inbox AS i
-SET outcome = 'retry', attempt = i.attempt + 1, due_at = clock_timestamp(), changed_at = clock_timestamp()
+SET <ordered>
 WHERE i.group_id = %(group)s AND i.topic = %(topic)s AND i.message_id = %(id)s
   AND i.outcome = 'quarantine' AND i.attempt = %(attempt)s
 RETURNING i.attempt
-"""
+""")
 """Order the next attempt, due now by the database's clock."""
 
-PARK_KEY = """
+PARK_KEY = put("""
 INSERT INTO {schema}.parked_key (group_id, topic, key_hash, key, partition, head_id, token)
-SELECT q.group_id, q.topic, q.key_hash, q.key, q.partition, q.message_id,
-       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT q.group_id, q.topic, q.key_hash, q.key, q.partition, q.message_id, <new token>
 FROM {schema}.quarantined_message AS q
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s AND q.key_hash IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING key_hash
-"""
+""")
 """Park the key of a message that is redriven, with it as the head, unless it is parked; where order binds it."""
 
 CLAIM_DISCARD = """

@@ -1,12 +1,14 @@
 """Edited copies in the tables: one act, in one transaction."""
 
 import json
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Database, Rows
+from packhorse.console.quarantine.sql import END_DISCARDED
 from packhorse.console.redriving import sql_editing as sql
 from packhorse.console.redriving.editing import Edit, Parent, edited
 from packhorse.core.acts import checked_why
@@ -59,13 +61,8 @@ class EditTables:
             OwnershipLost: The parent is no longer as it was looked at; nothing was done.
         """
         parent = edit.parent
-        values: dict[str, Any] = {
-            "id": parent.id,
-            "group": parent.group,
-            "topic": parent.topic,
-            "attempt": parent.attempt,
-            "redrives": parent.redrives,
-            "quarantined_at": parent.quarantined_at,
+        values = {
+            **asdict(parent.order),
             "copy": edit.id,
             "payload": edit.payload,
             "headers": json.dumps([list(header) for header in edit.headers]),
@@ -75,7 +72,7 @@ class EditTables:
         }
         with self._database.acting(person, Right.EDIT, doing=DOING) as act:
             act.standing.check(Right.ACT, doing=DOING)
-            for claim in (sql.END_EDITED, sql.CLAIM_EDITED):
+            for claim in (END_DISCARDED, sql.CLAIM_EDITED):
                 if act.count(claim, values) != 1:
                     raise OwnershipLost(
                         f"message {parent.id} has moved since it was looked at; nothing was done now; see packhorse status "

@@ -1,5 +1,6 @@
 """Redrives of sets in the tables: freeze one, confirm it once, look at it, pause, resume and abort it."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -56,18 +57,18 @@ class RedriveTables:
             person, Right.ACT, doing="redrive messages", timeout=FREEZE_TIMEOUT
         ) as act:
             act.count(sql.FORGET_PREVIEWS, {"most": FORGOTTEN})
-            made = act.all(sql.INSERT_REDRIVE, _new(act, wanted, how))[0]
+            redrive_id = act.all(sql.INSERT_REDRIVE, _new(act, wanted, how))[0]["id"]
             cap = _NO_CAP if how.cap is None else how.cap
-            values = _filter(wanted) | {"id": made["id"], "most": how.limit, "cap": cap}
+            values = _filter(wanted) | {"id": redrive_id, "most": how.limit, "cap": cap}
             members = act.count(sql.FREEZE, values)
             _check_size(members, wanted, how)
-            checks, waiting = _checks(act, made["id"], how, now)
-            shown = Jsonb([{"code": one.code, "count": one.count, "said": one.said} for one in checks])
-            act.count(sql.COUNT_MEMBERS, {"id": made["id"], "members": members, "checks": shown})
-            samples = act.all(sql.SAMPLES, {"id": made["id"], "most": SAMPLES})
-            act.record("redrive-preview", why=None, detail={"set": made["id"], "members": members})
-            row = act.all(sql.REDRIVE_OF, {"id": made["id"]})[0]
-        return Frozen(redrive=_redrive(row), samples=tuple(Sample(**one) for one in samples), waiting=waiting)
+            checks, waiting = _checks(act, redrive_id, how, now, cap=cap)
+            shown = Jsonb([asdict(one) for one in checks])
+            act.count(sql.COUNT_MEMBERS, {"id": redrive_id, "members": members, "checks": shown})
+            samples = act.all(sql.SAMPLES, {"id": redrive_id, "most": SAMPLES})
+            act.record("redrive-preview", why=None, detail={"set": redrive_id, "members": members})
+            row = _found(act, redrive_id)
+        return Frozen(redrive=row, samples=tuple(Sample(**one) for one in samples), waiting=waiting)
 
     def confirm(self, person: Person, redrive_id: int, *, why: str) -> datetime:
         """
@@ -196,15 +197,16 @@ def _check_size(members: int, wanted: Wanted, how: How) -> None:
         )
     if members == 0:
         raise UnknownId("nothing in quarantine fits; see packhorse quarantine list; nothing was frozen")
-    if 0 < members < len(wanted.ids) and wanted == Wanted(ids=wanted.ids):
+    if members < len(wanted.ids) and wanted == Wanted(ids=wanted.ids):
         raise UnknownId(
             f"{len(wanted.ids) - members} of the {len(wanted.ids)} ids given are not in quarantine; see packhorse status ID; "
             "nothing was frozen"
         )
 
 
-def _checks(act: Acting, redrive_id: int, how: How, now: datetime) -> tuple[tuple[Check, ...], int]:
-    cap = _NO_CAP if how.cap is None else how.cap
+def _checks(
+    act: Acting, redrive_id: int, how: How, now: datetime, *, cap: int
+) -> tuple[tuple[Check, ...], int]:
     values = {"id": redrive_id, "cap": cap, "stale": STALE_DAYS * 86_400, "alive": ALIVE}
     counted = act.all(sql.CHECKED, values)[0]
     groups = [GroupFacts(**row) for row in act.all(sql.STILL_FAILING, values)]

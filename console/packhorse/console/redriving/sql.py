@@ -21,7 +21,7 @@ q.state = 'quarantined'
 INSERT_REDRIVE = """
 INSERT INTO {schema}.redrive (wanted, rate, stages, most_failures, previewed_by, expires_at)
 VALUES (%(wanted)s, %(rate)s, %(stages)s, %(most_failures)s, %(actor)s, clock_timestamp() + interval '1 hour')
-RETURNING id, previewed_at, expires_at
+RETURNING id
 """
 """A preview: it holds for an hour."""
 

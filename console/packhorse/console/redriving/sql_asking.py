@@ -7,6 +7,8 @@ is a loop in a loop.
 The order of locks is the processor's: inbox rows (sorted), quarantined messages, parked keys (sorted) last.
 """
 
+from packhorse.console import sql_pieces
+
 _KEY = """k.key_hash = {of}.key_hash AND k.group_id || '' = {of}.group_id AND k.topic || '' = {of}.topic
     AND ('x' || left(k.key_hash, 16))::bit(64)::bigint = ('x' || left({of}.key_hash, 16))::bit(64)::bigint"""
 _OF = "m.redrive_id = %(id)s AND m.ordinal = ANY(%(ordinals)s::bigint[])"
@@ -17,6 +19,7 @@ _UNITS = """
     ORDER BY m.group_id, m.topic, m.key_hash, m.ordinal
 """
 _PIECES = {
+    **sql_pieces.PIECES,
     "<units>": _UNITS,
     "<of>": _OF,
     "<key of m>": _KEY.format(of="m"),
@@ -26,15 +29,13 @@ _PIECES = {
 
 def put(statement: str) -> str:
     """
-    Return *statement* with the pieces that several share.
+    Return *statement* with the pieces that several share, here and in other rooms (`sql_pieces`).
 
     `<of>`: redrive_member m is of the portion. `<units>`: the keys of the portion, each with the first of its members.
     `<key of …>`: parked_key k is the key of a member or unit, found by the index on its number; the one on group, topic and
     partition would find all keys of the topic.
     """
-    for name, piece in _PIECES.items():
-        statement = statement.replace(name, piece)
-    return statement
+    return sql_pieces.put(statement, _PIECES)
 
 
 BY_INDEX = """
@@ -47,10 +48,9 @@ that came a second ago.
 """
 
 RUN = """
-SELECT r.rate, r.stages, r.most_failures, r.stage, r.first_stage, r.confirmed_by, r.why FROM {schema}.redrive AS r
-WHERE r.id = %(id)s
+SELECT r.rate, r.stages, r.most_failures, r.first_stage FROM {schema}.redrive AS r WHERE r.id = %(id)s
 """
-"""How the set is to be worked through, and who has confirmed it."""
+"""How the set is to be worked through."""
 
 COUNTS = """
 SELECT m.stage, m.state, m.refused, count(*) AS n FROM {schema}.redrive_member AS m
@@ -102,7 +102,7 @@ ORDER BY i.message_id, i.group_id, i.topic FOR UPDATE OF i, q
 
 ORDER_ATTEMPTS = put("""
 UPDATE {schema}.inbox AS i
-SET outcome = 'retry', attempt = i.attempt + 1, due_at = clock_timestamp(), changed_at = clock_timestamp()
+SET <ordered>
 FROM {schema}.redrive_member AS m
 WHERE <of>
   AND i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic AND (i.outcome = 'quarantine') IS TRUE
@@ -111,7 +111,7 @@ WHERE <of>
 
 CLAIM_REDRIVES = put("""
 UPDATE {schema}.quarantined_message AS q
-SET state = 'redriven', redrives = q.redrives + 1, redrive_sent_at = NULL, redrive_refused = NULL
+SET <redriven>
 FROM {schema}.redrive_member AS m
 WHERE <of>
   AND q.message_id = m.message_id AND q.group_id = m.group_id AND q.topic = m.topic AND (q.state = 'quarantined') IS TRUE
@@ -157,8 +157,7 @@ ORDER BY k.group_id, k.topic, k.key_hash FOR UPDATE OF k
 
 PARK_KEYS = put("""
 INSERT INTO {schema}.parked_key (group_id, topic, key_hash, key, partition, head_id, token)
-SELECT q.group_id, q.topic, q.key_hash, q.key, q.partition, q.message_id,
-       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT q.group_id, q.topic, q.key_hash, q.key, q.partition, q.message_id, <new token>
 FROM (<units>) AS u
 JOIN {schema}.quarantined_message AS q ON q.message_id = u.message_id AND q.group_id = u.group_id AND q.topic = u.topic
 ORDER BY q.group_id, q.topic, q.key_hash
@@ -185,12 +184,9 @@ WITH behind AS (
       AND i.message_id = m.message_id AND i.group_id = m.group_id AND i.topic = m.topic AND (i.outcome = 'retry') IS TRUE
     RETURNING i.message_id, i.group_id, i.topic
 )
-INSERT INTO {schema}.parked_message (group_id, topic, message_id, key_hash, topic_age, topic_id, partition, "offset",
-    leader_epoch, timestamp_ms, key, payload, headers, type, tenant)
+<insert parked message>
 SELECT q.group_id, q.topic, q.message_id, q.key_hash,
-    (SELECT count(DISTINCT o.topic_id) FROM {schema}.watermark AS o
-        WHERE o.group_id = q.group_id AND o.topic = q.topic AND o.topic_id <> q.topic_id AND o.first_at < (
-            SELECT min(w.first_at) FROM {schema}.watermark AS w WHERE w.group_id = q.group_id AND w.topic_id = q.topic_id)),
+    <age of q>,
     q.topic_id, q.partition, q."offset", q.leader_epoch, q.timestamp_ms, q.key, q.payload, q.headers, q.type, q.tenant
 FROM behind AS b
 JOIN {schema}.quarantined_message AS q ON q.message_id = b.message_id AND q.group_id = b.group_id AND q.topic = b.topic

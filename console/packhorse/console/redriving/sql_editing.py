@@ -1,8 +1,10 @@
 """An edited copy takes the place of a quarantined message. `{schema}` is the database schema of Packhorse's tables."""
 
+from packhorse.console.sql_pieces import put
+
 BEFORE_EDIT = """
 SELECT q.message_id AS id, q.group_id AS "group", q.topic, q.type, q.payload, q.headers, q.key_hash, q.redrives, q.quarantined_at,
-    q.purged_at, q.state, i.attempt, i.outcome, k.key_hash IS NOT NULL AS parked, k.head_id AS head
+    q.purged_at, q.state, i.attempt, i.outcome, k.head_id AS head
 FROM {schema}.quarantined_message AS q
 LEFT JOIN {schema}.inbox AS i ON i.message_id = q.message_id AND i.group_id = q.group_id AND i.topic = q.topic
 LEFT JOIN {schema}.parked_key AS k ON k.group_id = q.group_id AND k.topic = q.topic AND k.key_hash = q.key_hash
@@ -11,13 +13,6 @@ WHERE q.message_id = %(id)s AND (%(group)s::text IS NULL OR q.group_id = %(group
 ORDER BY q.group_id, q.topic
 """
 """The message that is to be edited, with its bytes and how its key stands."""
-
-END_EDITED = """
-UPDATE {schema}.inbox AS i SET outcome = 'discarded', changed_at = clock_timestamp()
-WHERE i.group_id = %(group)s AND i.topic = %(topic)s AND i.message_id = %(id)s
-  AND (i.outcome = 'quarantine') IS TRUE AND i.attempt = %(attempt)s
-"""
-"""Let the parent's outcome be that it was given up."""
 
 CLAIM_EDITED = """
 UPDATE {schema}.quarantined_message AS q SET state = 'discarded', discarded_at = clock_timestamp(), edited_as = %(copy)s
@@ -34,27 +29,23 @@ WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
 """
 """The copy is known to the group: it waits to be drained."""
 
-PUT_BYTES = """
-INSERT INTO {schema}.parked_message (group_id, topic, message_id, key_hash, topic_age, topic_id, partition, "offset",
-    leader_epoch, timestamp_ms, key, payload, headers, type, tenant)
+PUT_BYTES = put("""<insert parked message>
 SELECT q.group_id, q.topic, %(copy)s, %(hash)s,
-    (SELECT count(DISTINCT o.topic_id) FROM {schema}.watermark AS o
-        WHERE o.group_id = q.group_id AND o.topic = q.topic AND o.topic_id <> q.topic_id AND o.first_at < (
-            SELECT min(w.first_at) FROM {schema}.watermark AS w WHERE w.group_id = q.group_id AND w.topic_id = q.topic_id)),
+    <age of q>,
     q.topic_id, q.partition, q."offset", q.leader_epoch, q.timestamp_ms, q.key, %(payload)s, %(headers)s::jsonb, q.type, q.tenant
 FROM {schema}.quarantined_message AS q
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
-"""
+""")
 """The copy's bytes, in the place where its parent first stood: what waits behind that comes after it."""
 
-WAKE_OR_PARK = """
+WAKE_OR_PARK = put("""
 INSERT INTO {schema}.parked_key AS k (group_id, topic, key_hash, key, partition, head_id, token, wake_at)
 SELECT q.group_id, q.topic, %(hash)s, coalesce(%(key)s::bytea, q.key), q.partition, q.message_id,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, clock_timestamp()
+    <new token>, clock_timestamp()
 FROM {schema}.quarantined_message AS q
 WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = %(id)s
 ON CONFLICT (group_id, topic, key_hash) DO UPDATE SET wake_at = clock_timestamp()
-"""
+""")
 """
 The key is parked, with the parent as its head, which is finished now; or it is locked and woken. Last in the transaction, as
 processors do.

@@ -1,6 +1,7 @@
 """The tables of replays: what a plan asks, what people do with one, and how one stands."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -80,7 +81,7 @@ class ReplayTables:
                 "topic": wanted.topic,
                 "topic_id": topic_id,
                 "wanted": Jsonb({**wanted.as_json(), "counts": counts}),
-                "checks": Jsonb([{"code": one.code, "text": one.text} for one in checks]),
+                "checks": Jsonb([asdict(one) for one in checks]),
                 "again": wanted.own_identity,
                 "rate": wanted.rate,
                 "most_failures": wanted.most_failures,

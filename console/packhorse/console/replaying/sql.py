@@ -53,7 +53,7 @@ INSERT_REPLAY = """
 INSERT INTO {schema}.replay (group_id, topic, topic_id, wanted, checks, again, rate, most_failures, planned_by, expires_at)
 VALUES (%(group)s, %(topic)s, %(topic_id)s, %(wanted)s, %(checks)s, %(again)s, %(rate)s, %(most_failures)s, %(by)s,
     clock_timestamp() + interval '1 hour')
-RETURNING id, expires_at
+RETURNING id
 """
 """Keep a plan for an hour."""
 

@@ -7,7 +7,7 @@ from enum import Enum
 from uuid import UUID
 
 from packhorse.console.facts import Act, InboxRow, Outcome, QuarantinedMessage, State
-from packhorse.console.quarantine.redrive import acted_already
+from packhorse.console.quarantine.redrive import Order, acted_already
 from packhorse.core.errors import OwnershipLost, UsageError
 from packhorse.core.moments import zulu
 
@@ -78,15 +78,9 @@ UNBOUND = Since(whole=True, said="order does not bind it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreOrder:
+class RestoreOrder(Order):
     """One restoring as it was previewed; it holds only while the tables still say the same."""
 
-    id: UUID
-    group: str
-    topic: str
-    attempt: int
-    redrives: int
-    quarantined_at: datetime
     discarded_at: datetime | None
     ordered: bool
 
@@ -227,8 +221,9 @@ def with_outcomes(
         Later(
             id=message_id,
             offset=offset,
-            outcome=outcomes[message_id][0] if message_id in outcomes else None,
-            changed_at=outcomes[message_id][1] if message_id in outcomes else None,
+            outcome=outcome,
+            changed_at=changed_at,
         )
         for message_id, offset in found
+        for outcome, changed_at in [outcomes.get(message_id, (None, None))]
     )

@@ -1,14 +1,14 @@
 """The tables of a discarded message, and the one transaction that takes it back."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Acting, Database
-from packhorse.console.facts import Act, Outcome, QuarantinedMessage, State
-from packhorse.console.quarantine.redrive import acted_already
+from packhorse.console.facts import Outcome, QuarantinedMessage, State
+from packhorse.console.quarantine.postgres import claim
 from packhorse.console.quarantine.restoring import sql
 from packhorse.console.quarantine.restoring.deciding import (
     Discarded,
@@ -17,9 +17,7 @@ from packhorse.console.quarantine.restoring.deciding import (
     RestoreOrder,
     key_move,
 )
-from packhorse.console.quarantine.sql import LAST_ACT, PARK_KEY
-from packhorse.console.truth.postgres import quarantined_of
-from packhorse.console.truth.sql import QUARANTINED_OF
+from packhorse.console.quarantine.sql import PARK_KEY
 from packhorse.core.errors import OwnershipLost, UnknownId
 from packhorse.core.rights import Right
 
@@ -59,19 +57,8 @@ class RestoringTables:
             Forbidden: The person may not act.
             OwnershipLost: A row is no longer as *order* says, or the key is not free; nothing was done.
         """
-        values = {
-            "id": order.id,
-            "group": order.group,
-            "topic": order.topic,
-            "attempt": order.attempt,
-            "redrives": order.redrives,
-            "quarantined_at": order.quarantined_at,
-            "discarded_at": order.discarded_at,
-        }
         with self._database.acting(person, Right.ACT, doing="restore messages") as act:
-            for claim in (sql.REOPEN, sql.RESTORE):
-                if not act.all(claim, values):
-                    raise OwnershipLost(_who_acted(act, order))
+            claim(act, order, sql.REOPEN, sql.RESTORE, state=State.DISCARDED)
             at = act.record(
                 "restore",
                 why=why,
@@ -81,12 +68,13 @@ class RestoringTables:
                 detail={"attempt": order.attempt, "out_of_order": out_of_order},
             )
             if order.ordered:
-                _park(act, order, values)
+                _park(act, order)
         return at
 
 
-def _park(act: Acting, order: RestoreOrder, values: dict[str, Any]) -> None:
+def _park(act: Acting, order: RestoreOrder) -> None:
     """Let the key wait behind the message; raises OwnershipLost where that would pass somebody."""
+    values = asdict(order)
     locked = act.first(sql.LOCK_KEY, values)
     row = None
     if locked is not None:
@@ -97,12 +85,3 @@ def _park(act: Acting, order: RestoreOrder, values: dict[str, Any]) -> None:
         raise OwnershipLost(
             f"message {order.id}: its key was parked by another message just now; nothing was done, try again"
         )
-
-
-def _who_acted(act: Acting, order: RestoreOrder) -> str:
-    names = {"id": order.id, "group": order.group, "topic": order.topic}
-    acts = [Act(**row) for row in act.all(LAST_ACT, names)]
-    found = [quarantined_of(row) for row in act.all(QUARANTINED_OF, names)]
-    state = next((row.state for row in found if (row.group, row.topic) == (order.group, order.topic)), None)
-    moved = None if state is State.DISCARDED else state
-    return acted_already(order.id, order.group, moved, acts[0] if acts else None)

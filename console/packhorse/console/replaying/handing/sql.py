@@ -6,6 +6,7 @@ processors write them: nobody waits in a ring.
 """
 
 from packhorse.console.replaying.sql import SPAN
+from packhorse.console.sql_pieces import put
 
 INSERT_INBOX = """
 INSERT INTO {schema}.inbox (group_id, topic, message_id, outcome, attempt, partition, "offset", type, digest)
@@ -17,19 +18,15 @@ RETURNING message_id
 """
 """Make them known as followers; whose id is known already is not handed over."""
 
-INSERT_FOLLOWERS = """
-INSERT INTO {schema}.parked_message (group_id, topic, message_id, key_hash, topic_age, topic_id, partition, "offset",
-    leader_epoch, timestamp_ms, key, payload, headers, type, tenant)
+INSERT_FOLLOWERS = put("""<insert parked message>
 SELECT %(group)s, %(topic)s, r.id, r.hash,
-    (SELECT count(DISTINCT o.topic_id) FROM {schema}.watermark AS o
-     WHERE o.group_id = %(group)s AND o.topic = %(topic)s AND o.topic_id <> %(topic_id)s AND o.first_at < (
-        SELECT min(w.first_at) FROM {schema}.watermark AS w WHERE w.group_id = %(group)s AND w.topic_id = %(topic_id)s)),
+    <age of the topic>,
     %(topic_id)s, r.partition, r."offset", r.leader_epoch, r.timestamp_ms, r.key, r.payload, r.headers::jsonb, r.type, r.tenant
 FROM unnest(%(ids)s::uuid[], %(hashes)s::text[], %(partitions)s::int[], %(offsets)s::bigint[], %(epochs)s::int[],
     %(timestamps)s::bigint[], %(keys)s::bytea[], %(payloads)s::bytea[], %(headers)s::text[], %(types)s::text[],
     %(tenants)s::text[])
     AS r (id, hash, partition, "offset", leader_epoch, timestamp_ms, key, payload, headers, type, tenant)
-"""
+""")
 """Their bytes, in the order of the topic."""
 
 INSERT_HANDED = """
@@ -56,20 +53,20 @@ COUNT = MOVE_POSITION.replace("position = %(to)s, gone = p.gone + %(gone)s, coun
 """Add to what it has counted."""
 
 LOCK_KEYS = """
-SELECT k.key_hash, k.replay_id FROM {schema}.parked_key AS k
+SELECT k.key_hash FROM {schema}.parked_key AS k
 WHERE k.group_id = %(group)s AND k.topic = %(topic)s AND k.key_hash = ANY(%(hashes)s::text[])
 ORDER BY k.key_hash FOR UPDATE
 """
 """Lock the keys that are parked, sorted: none is let go until the followers are there."""
 
-PARK_KEYS = """
+PARK_KEYS = put("""
 INSERT INTO {schema}.parked_key (group_id, topic, key_hash, key, partition, token, wake_at, replay_id, barrier)
-SELECT %(group)s, %(topic)s, r.hash, r.key, r.partition, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+SELECT %(group)s, %(topic)s, r.hash, r.key, r.partition, <new token>,
     clock_timestamp() + %(settle)s * interval '1 second', CASE WHEN r.held THEN %(id)s END, CASE WHEN r.held THEN %(past)s END
 FROM unnest(%(hashes)s::text[], %(keys)s::bytea[], %(partitions)s::int[], %(held)s::bool[]) AS r (hash, key, partition, held)
 ORDER BY r.hash
 ON CONFLICT DO NOTHING
-"""
+""")
 """Park the keys that are not, without a head: whoever is woken runs what waits."""
 
 HOLD_KEYS = """
