@@ -499,7 +499,7 @@ def test_a_pause_holds_at_once_and_an_abort_for_good(
     with pytest.raises(OwnershipLost):
         redrives.resume(run, why="no")
     row, progress = redrives.find(run)
-    assert (row.state, progress.good, progress.waiting) == (RunState.ABORTED, 1, 49)
+    assert (row.state, progress.good, progress.waiting, progress.left) == (RunState.ABORTED, 1, 0, 49)
 
 
 def test_the_checks_say_what_speaks_against_it(
