@@ -614,7 +614,7 @@ def test_a_connection_that_is_cut_in_the_middle_is_waited_out(
             def tell(text: str) -> None:
                 group.run()
 
-            ending, _ = work(
+            ending = work(
                 run,
                 what="redrive",
                 leases=leases,

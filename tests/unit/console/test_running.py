@@ -123,7 +123,7 @@ def worked(leases: Leased, shell: Steps, run_id: int = 1) -> Ending:
         begin=lambda lease: shell,
         tell=lambda text: None,
         stop=shell.stop,
-    )[0]
+    )
 
 
 def test_the_lease_is_left_however_the_work_ends() -> None:

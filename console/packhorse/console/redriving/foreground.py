@@ -87,7 +87,7 @@ def _worked(request: Request, settings: ConsoleSettings) -> int:
     """Work on the set unless it is left to a server, and say how it stands."""
     ending = None
     if not request.detach:
-        ending, _ = work_in_foreground(settings, request.redrive_id)
+        ending = work_in_foreground(settings, request.redrive_id)
     with service_of(settings, claimed=request.claimed) as service:
         row, progress = service.redrives.find(request.redrive_id)
     if request.as_json:

@@ -1,21 +1,23 @@
 """Work on a replay in the foreground of a command, and say how that ended."""
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packhorse.console.acting.person import Person, this_process
+from packhorse.console.compose import service_of
 from packhorse.console.replaying.run import Run
+from packhorse.console.running import compose
+from packhorse.console.running.compose import Making
 from packhorse.console.running.lease import Ending, Lease
 from packhorse.console.running.loop import Shell, Tell
-from packhorse.console.running.working import Runner
+from packhorse.console.running.sql import REPLAYS
+from packhorse.console.running.working import Begin, Runner
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from packhorse.console.acting.postgres import Database
-    from packhorse.console.replaying.postgres import ReplayTables
     from packhorse.console.running.postgres import Leases
 
 OK, FAILED, LOST, UNPROVED = 0, 1, 5, 7
@@ -38,57 +40,44 @@ def work_here(run: int, settings: ConsoleSettings, *, tell: Tell, stop: threadin
         OwnershipLost: Another runner lives and works on it.
         UnknownId: There is no such replay.
     """
-    from packhorse.console.replaying.postgres import ReplayTables
-    from packhorse.console.running.postgres import Leases, lasting
-    from packhorse.console.running.sql import REPLAYS
-    from packhorse.console.running.working import work
-
-    person = this_process(token=settings.token_in_clear())
-    with lasting(settings) as database, lasting(settings) as beside:
-        leases, renewing = Leases(database, REPLAYS), Leases(beside, REPLAYS)
-        begin = shells(settings, person, leases, ReplayTables(database))
-        ending, _ = work(
-            run, what="replay", leases=leases, renewing=renewing, begin=begin, tell=tell, stop=stop
-        )
-        return Worked(ending=ending, run=ReplayTables(database).run(person, run))
-
-
-def shells(
-    settings: ConsoleSettings, person: Person, leases: "Leases", tables: "ReplayTables"
-) -> Callable[[Lease], Shell]:
-    """
-    Return what makes the shell of a replay that was taken; a server's background runner takes it too.
-
-    Raises:
-        SettingsError: No broker is set.
-    """
-    from packhorse.console.replaying.handing.postgres import HandingTables
-    from packhorse.console.replaying.handing.shell import ReplayShell
-    from packhorse.console.replaying.kafka import KafkaRanges
-
-    if (broker := settings.kafka()) is None:
-        raise SettingsError("PACKHORSE_KAFKA_BOOTSTRAP_SERVERS is not set; a replay reads the topic")
-
-    def begin(lease: Lease) -> Shell:
-        run = tables.run(person, lease.run)
-        return ReplayShell(HandingTables(leases, lease, run), KafkaRanges(broker), run)
-
-    return begin
+    making = _shells(settings, this_process(token=settings.token_in_clear()))
+    ending = compose.work_in_foreground(run, settings, kind=REPLAYS, making=making, tell=tell, stop=stop)
+    with service_of(settings) as service:
+        return Worked(ending=ending, run=service.replays.show(run))
 
 
 def background_runner(database: "Database", settings: ConsoleSettings, *, log: Tell) -> Runner:
     """
-    Return what works on abandoned replays in a server; call its `look` every second or so, and `stop` at the end.
+    Return what works on abandoned replays in a server, over a *database* as that of all runs.
 
-    *database* must lend a connection to each thread that asks, as a pool does.
+    Raises:
+        SettingsError: No broker is set.
     """
-    from packhorse.console.replaying.postgres import ReplayTables
-    from packhorse.console.running.postgres import Leases
-    from packhorse.console.running.sql import REPLAYS
+    return compose.background_runner(
+        database, kind=REPLAYS, making=_shells(settings, this_process()), log=log
+    )
 
-    leases = Leases(database, REPLAYS)
-    begin = shells(settings, this_process(), leases, ReplayTables(database))
-    return Runner(what="replay", leases=leases, renewing=leases, begin=begin, log=log)
+
+def _shells(settings: ConsoleSettings, person: Person) -> Making:
+    """Return what makes the shells of replays that were taken. Raises SettingsError when no broker is set."""
+    if (broker := settings.kafka()) is None:
+        raise SettingsError("PACKHORSE_KAFKA_BOOTSTRAP_SERVERS is not set; a replay reads the topic")
+
+    def making(database: "Database", leases: "Leases") -> Begin:
+        from packhorse.console.replaying.handing.postgres import HandingTables
+        from packhorse.console.replaying.handing.shell import ReplayShell
+        from packhorse.console.replaying.kafka import KafkaRanges
+        from packhorse.console.replaying.postgres import ReplayTables
+
+        tables = ReplayTables(database)
+
+        def begin(lease: Lease) -> Shell:
+            run = tables.run(person, lease.run)
+            return ReplayShell(HandingTables(leases, lease, run), KafkaRanges(broker), run)
+
+        return begin
+
+    return making
 
 
 def code_of(worked: Worked) -> int:

@@ -46,6 +46,7 @@ class Statements:
     What is asked of the row of one kind of run.
 
     Attributes:
+        table: Which that is, and what people call such a run: redrive or replay.
         take: Have the run, if it runs and nobody's lease does; the token moves.
         renew: Keep it; no row when the token has moved or the run does not run. The row stays locked to the end of the
             transaction.
@@ -55,6 +56,7 @@ class Statements:
         close: Bring it to a state in which nobody works on it.
     """
 
+    table: str
     take: str
     renew: str
     leave: str
@@ -65,6 +67,7 @@ class Statements:
 
 def _of(table: str) -> Statements:
     return Statements(
+        table=table,
         take=_TAKE.format(table=table),
         renew=_RENEW.format(table=table),
         leave=_LEAVE.format(table=table),

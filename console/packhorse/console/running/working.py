@@ -44,9 +44,9 @@ def work(
     begin: Begin,
     tell: Tell,
     stop: threading.Event,
-) -> tuple[Ending, Standing]:
+) -> Ending:
     """
-    Take run *run_id* and work on it in this thread until it ends; return why it did, and how the run stands then.
+    Take run *run_id* and work on it in this thread until it ends; return why it did.
 
     A run whose runner was killed is taken once its lease has run out, which is waited for. *what* is what the run is called:
     redrive or replay. *leases* and *renewing* are the same over two connections: one for this thread, one for the keeper's.
@@ -58,15 +58,14 @@ def work(
     """
     lease = _taken(run_id, what, leases, tell, stop)
     if lease is None:
-        return (Ending.LEFT if stop.is_set() else Ending.MOVED), _standing(leases, run_id, what)
+        return Ending.LEFT if stop.is_set() else Ending.MOVED
     shell = begin(lease)
     try:
         with Keeper(renewing, lease) as keeper:
-            ending = run(shell, keeper, stop, tell=tell, clock=SYSTEM_CLOCK, chance=SYSTEM_CHANCE)
+            return run(shell, keeper, stop, tell=tell, clock=SYSTEM_CLOCK, chance=SYSTEM_CHANCE)
     finally:
         shell.close()
         _leave(leases, lease)
-    return ending, _standing(leases, run_id, what)
 
 
 def _taken(run_id: int, what: str, leases: Leasing, tell: Tell, stop: threading.Event) -> Lease | None:
