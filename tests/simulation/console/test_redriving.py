@@ -11,19 +11,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from packhorse.console.redriving.deciding import (
-    Ask,
-    Bucket,
-    End,
-    Halt,
-    Plan,
-    Tally,
-    Wait,
-    decide,
-    filled,
-    taken,
-)
+from packhorse.console.redriving.deciding import FULL, Ask, Plan, Tally, decide
 from packhorse.console.redriving.tallying import asked, proved, tallied
+from packhorse.console.running.deciding import Bucket, End, Halt, Wait
 
 MEMBERS, STEPS = 150, 20_000
 
@@ -130,12 +120,12 @@ def worked(table: Table, plan: Plan, chance: random.Random, faults: float) -> tu
     log: list[str] = []
     now = 0.0
     while True:
-        tally, bucket = tallied(table.visible(), first=plan.first), Bucket(at=now)
+        tally, bucket = tallied(table.visible(), first=plan.first), FULL
         try:
             for _ in range(STEPS):
                 now += chance.choice([0.0, 0.05, 0.3])
                 tally = proved(tally, table.prove()) if tally.open else tally
-                bucket = filled(bucket, plan, now=now)
+                bucket = bucket.filled(plan.rate, most=plan.burst, now=now)
                 command = decide(plan, tally, bucket)
                 log.append(f"{now:.2f} {command}")
                 match command:
@@ -143,7 +133,7 @@ def worked(table: Table, plan: Plan, chance: random.Random, faults: float) -> tu
                         check_stage(table, plan, stage, tally)
                         dies = chance.choice(["before", "after"]) if chance.random() < faults else None
                         opened, closed = table.ask(stage, count, now, dies=dies)
-                        bucket = taken(bucket, opened)
+                        bucket = bucket.taken(opened)
                         tally = asked(tally, stage, opened=opened, closed=closed)
                     case Wait(seconds=seconds):
                         now += seconds
@@ -214,17 +204,17 @@ def test_failures_that_return_in_the_middle_halt_within_what_is_in_flight(seed: 
     chance = random.Random(seed)
     table = Table([Member(n, n) for n in range(4_000)], chance)
     plan = Plan(rate=500.0, stages=(1, 5, 20, 100))
-    bucket, now, tally = Bucket(at=0.0), 0.0, tallied(table.visible(), first=0)
+    bucket, now, tally = Bucket(tokens=1.0, at=0.0), 0.0, tallied(table.visible(), first=0)
     breaks = chance.randint(0, 1_500)
     while True:
         now += 0.1
         tally = proved(tally, table.prove())
-        bucket = filled(bucket, plan, now=now)
+        bucket = bucket.filled(plan.rate, most=plan.burst, now=now)
         table.broken = len(table.ran) >= breaks
         match decide(plan, tally, bucket):
             case Ask(stage=stage, count=count):
                 opened, _ = table.ask(stage, count, now, dies=None)
-                bucket = taken(bucket, opened)
+                bucket = bucket.taken(opened)
                 tally = asked(tally, stage, opened=opened, closed=0)
             case Halt():
                 break
@@ -239,12 +229,12 @@ def test_failures_that_return_in_the_middle_halt_within_what_is_in_flight(seed: 
 def test_the_rate_is_kept_and_reached(rate: float) -> None:
     """Fails when tokens are not taken, or a wait is so long that the rate is never reached."""
     plan = Plan(rate=rate, stages=(10_000_000,))
-    bucket, now, gone = Bucket(at=0.0), 0.0, 0
+    bucket, now, gone = Bucket(tokens=1.0, at=0.0), 0.0, 0
     while now < 60.0:
-        bucket = filled(bucket, plan, now=now)
+        bucket = bucket.filled(plan.rate, most=plan.burst, now=now)
         match decide(plan, Tally(waiting=10_000_000), bucket):
             case Ask(count=count):
-                bucket, gone = taken(bucket, count), gone + count
+                bucket, gone = bucket.taken(count), gone + count
             case Wait(seconds=seconds):
                 now += seconds
     assert 0.9 * rate * 60 <= gone <= rate * 60 + max(1.0, min(rate, 1_000.0)) + 1

@@ -13,7 +13,7 @@ from packhorse.console.replaying.checks import (
     check_handler,
     checks_of,
 )
-from packhorse.console.replaying.handing.deciding import End, Facts, Halt, Hand, Wait, decide
+from packhorse.console.replaying.handing.deciding import Facts, Hand, decide
 from packhorse.console.replaying.handing.learning import Lasts, Tail
 from packhorse.console.replaying.ranges import Log, Range, check_topic, ranges_of
 from packhorse.console.replaying.reading import SILENT, Batch, batches
@@ -28,6 +28,7 @@ from packhorse.console.replaying.records import (
 )
 from packhorse.console.replaying.tally import Tally
 from packhorse.console.replaying.wanted import Wanted, wanted_from
+from packhorse.console.running.deciding import End, Halt, Wait
 from packhorse.core.errors import BrokerUnavailable, NotReady, UsageError
 from packhorse.core.ids import id_of, replayed_id, time_of, uuid7_from
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of, digest_of, replay_handler_of

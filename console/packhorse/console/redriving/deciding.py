@@ -7,7 +7,9 @@ the number in flight is bounded. The same rule halts in both: too many failures 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from packhorse.console.running.deciding import Bucket, End, Halt, Wait
 
 PORTION = 1_000
 """Members that one transaction asks for at most."""
@@ -44,6 +46,11 @@ class Plan:
     def window(self) -> int:
         """Return how many may be in flight in the steady state."""
         return max(100, self.stages[-1], int(self.rate * WINDOW))
+
+    @property
+    def burst(self) -> float:
+        """Return how many the rate may allow together: a second of it at most."""
+        return max(1.0, min(self.rate, float(PORTION)))
 
     def size(self, stage: int) -> int:
         """
@@ -121,14 +128,6 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
-    """What the rate allows: tokens, and when they were counted, in monotonic seconds."""
-
-    tokens: float = 1.0
-    at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """Ask for up to *count* members, as members of *stage*."""
 
@@ -136,37 +135,9 @@ class Ask:
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """Nothing is to be asked for during the next *seconds*."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halt:
-    """Ask for no more until a person says so; what is in flight goes on."""
-
-    said: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """All members are dealt with."""
-
-
 Command = Ask | Wait | Halt | End
-
-
-def filled(bucket: Bucket, plan: Plan, *, now: float) -> Bucket:
-    """Return *bucket* with what the time since has brought; a second of the rate at most, so that no pause is made up for."""
-    most = max(1.0, min(plan.rate, float(PORTION)))
-    return Bucket(tokens=min(most, bucket.tokens + max(0.0, now - bucket.at) * plan.rate), at=now)
-
-
-def taken(bucket: Bucket, count: int) -> Bucket:
-    """Return *bucket* without *count* tokens: below zero where a key's members were asked for together."""
-    return replace(bucket, tokens=bucket.tokens - count)
+FULL = Bucket(tokens=1.0)
+"""Of a run that was just taken: the first member needs not wait."""
 
 
 def decide(plan: Plan, tally: Tally, bucket: Bucket) -> Command:

@@ -19,20 +19,10 @@ from typing import Any
 
 from packhorse.console.acting.postgres import Database, Rows
 from packhorse.console.redriving import sql_asking as sql
-from packhorse.console.redriving.deciding import (
-    Ask,
-    Bucket,
-    End,
-    Halt,
-    Plan,
-    Tally,
-    Wait,
-    decide,
-    filled,
-    taken,
-)
+from packhorse.console.redriving.deciding import FULL, Ask, Plan, Tally, decide
 from packhorse.console.redriving.postgres import progress_of
 from packhorse.console.redriving.tallying import asked, proved, tallied
+from packhorse.console.running.deciding import Bucket, End, Halt, Wait
 from packhorse.console.running.lease import Lease
 from packhorse.console.running.loop import Step
 from packhorse.console.running.postgres import Leases
@@ -73,7 +63,7 @@ class _Stand:
 
     plan: Plan
     tally: Tally
-    bucket: Bucket | None = None
+    bucket: Bucket = FULL
 
 
 class RedriveShell:
@@ -94,14 +84,14 @@ class RedriveShell:
         self._lease = lease
         self._signal = signal
         self._stuck_at = 0.0
-        self._stand: _Stand | None = self._counted()
+        self._stand: _Stand | None = None
 
     def step(self, now: float) -> Step:
         """Find outcomes, decide, and carry it out; raises what `loop.Shell.step` says."""
         stand, self._stand = self._stand or self._counted(), None
         if stand.tally.open:
             stand = self._prove(stand, now)
-        bucket = filled(stand.bucket or Bucket(at=now), stand.plan, now=now)
+        bucket = stand.bucket.filled(stand.plan.rate, most=stand.plan.burst, now=now)
         stand, command = replace(stand, bucket=bucket), decide(stand.plan, stand.tally, bucket)
         if isinstance(command, Ask):
             stand = self._ask(stand, command.stage, command.count)
@@ -162,9 +152,8 @@ class RedriveShell:
             self._signal(Point.BEFORE_COMMIT)
         self._signal(Point.AFTER_COMMIT)
         assert opened or closed, f"redrive {self._lease.run} counts waiting members that are not there"
-        assert stand.bucket is not None
         tally = asked(stand.tally, stage, opened=opened, closed=closed)
-        return replace(stand, tally=tally, bucket=taken(stand.bucket, opened))
+        return replace(stand, tally=tally, bucket=stand.bucket.taken(opened))
 
 
 def ask(rows: Rows, redrive_id: int, *, stage: int, count: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from packhorse.console.running.deciding import Bucket, End, Halt, Wait
 from packhorse.core.text import counted
 
 WINDOW_SECONDS = 4.0
@@ -48,25 +49,8 @@ class Hand:
     most: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """Look again after *seconds*."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Halt:
-    """Hand over nothing more until a person has looked."""
-
-    said: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """The run is over."""
-
-    said: str | None
+EMPTY = Bucket(tokens=0.0)
+"""Of a run that was just taken."""
 
 
 def window(rate: float) -> int:
@@ -122,11 +106,11 @@ def _towards_the_end(facts: Facts) -> Wait | End:
     )
 
 
-def allowance_after(before: float, seconds: float, rate: float) -> float:
+def filled(bucket: Bucket, rate: float, *, now: float) -> Bucket:
     """
-    Return how many messages the rate allows, *seconds* after it allowed *before*.
+    Return *bucket* with what *rate* allows at *now*.
 
-    >>> allowance_after(0.0, 0.1, 100.0), allowance_after(5.0, 60.0, 100.0)
-    (10.0, 25.0)
+    >>> [filled(Bucket(tokens=before, at=0.0), 100.0, now=now).tokens for before, now in ((0.0, 0.1), (5.0, 60.0))]
+    [10.0, 25.0]
     """
-    return min(before + seconds * rate, max(1.0, rate * BURST))
+    return bucket.filled(rate, most=max(1.0, rate * BURST), now=now)

@@ -8,21 +8,13 @@ another goes on behind the last portion.
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from packhorse.console.replaying.handing.deciding import (
-    LOOK,
-    End,
-    Facts,
-    Halt,
-    Hand,
-    Wait,
-    allowance_after,
-    decide,
-)
+from packhorse.console.replaying.handing.deciding import EMPTY, LOOK, Facts, Hand, decide, filled
 from packhorse.console.replaying.handing.learning import Lasts, Tail
 from packhorse.console.replaying.handing.postgres import HandingTables, Portion
 from packhorse.console.replaying.reading import MOST, OutOfRange, Ranges, Reader
 from packhorse.console.replaying.records import matcher_of
 from packhorse.console.replaying.run import Counted, Part, Run, failed_in, progress_line, progress_of
+from packhorse.console.running.deciding import End, Halt, Wait
 from packhorse.console.running.loop import Step
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import NotReady
@@ -68,8 +60,8 @@ class ReplayShell:
         self._parts: tuple[Part, ...] = run.parts
         self._unproved = dict(run.unproved)
         self._waiting: Counter[str] = Counter()
-        self._look_at = self._standing_at = self._allowed_at = float("-inf")
-        self._allowance = 0.0
+        self._look_at = self._standing_at = float("-inf")
+        self._bucket = EMPTY
         self._rate, self._most_failures = run.wanted.rate, run.wanted.most_failures
         self._failed = 0
 
@@ -78,10 +70,8 @@ class ReplayShell:
         if self._left is None and (halted := self._begin()) is not None:
             return halted
         self._look(now)
-        if self._allowed_at > float("-inf"):
-            self._allowance = allowance_after(self._allowance, now - self._allowed_at, self._rate)
-        self._allowed_at = now
-        match decide(self._facts(), self._allowance):
+        self._bucket = filled(self._bucket, self._rate, now=now)
+        match decide(self._facts(), self._bucket.tokens):
             case Hand(most=most):
                 return self._hand(most)
             case Wait(seconds=seconds):
@@ -254,7 +244,7 @@ class ReplayShell:
         try:
             counts = self._tables.hand(portion)
         except BaseException:
-            self._rewind(reading)
+            self._rewind()
             raise
         self._passed(reading, to, counts)
 
@@ -266,24 +256,20 @@ class ReplayShell:
             else one
             for one in self._parts
         )
-        self._allowance -= counts["handed"]
+        self._bucket = self._bucket.taken(counts["handed"])
         self._waiting["parked"] += counts["handed"]
         if to >= part.past:
             self._now = None
             self._tables.through(part.partition)
 
-    def _rewind(self, reading: _Reading) -> None:
-        """Read again from the position: whether the portion was passed is not known, and the position says it."""
-        reading.records.clear()
+    def _rewind(self) -> None:
+        """Find anew where to go on: whether the portion was passed is not known, and the position says it."""
         self._left, self._now = None, None
 
     def _over_the_gap(self, reading: _Reading) -> None:
         """Go on at the log's beginning: what was to come before it is gone."""
         part = reading.part
-        self._left, self._now = (
-            None,
-            None,
-        )  # whether the portion was passed is not known for sure, and the position says it
+        self._rewind()
         _, count = self._ranges.topic(self._wanted.topic)
         low = next(
             one.low
