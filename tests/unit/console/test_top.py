@@ -14,7 +14,6 @@ from packhorse.console.top.facts import (
     Ends,
     Failing,
     Look,
-    Mark,
     Paused,
     Process,
     Rates,
@@ -26,6 +25,7 @@ from packhorse.console.top.facts import (
 )
 from packhorse.console.top.render import as_json, screen
 from packhorse.console.top.view import View, view_of
+from packhorse.console.truth.around import Mark
 
 G, T = "figures", "airline.aircraft"
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from packhorse.console.truth.around import Mark
+
 Place = tuple[str, int]
 
 COUNTED = 10_000
 """Rows that one count goes through at most; a number as high means "at least"."""
-ALIVE = timedelta(seconds=20)
-"""A process writes every five seconds that it lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +32,6 @@ class Shard:
     trouble: str | None = None
     holds: int = 0
     people: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """The watermark of one source partition of a group."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    moved_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from packhorse.console.top.facts import (
     COUNTED,
     Failing,
     Look,
-    Mark,
     Paused,
     Process,
     Run,
@@ -19,7 +18,9 @@ from packhorse.console.top.facts import (
     Size,
     Waiting,
 )
+from packhorse.console.truth.around import Mark
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
+from packhorse.processor.watching.stall import QUIET
 
 Told = Callable[[str, float], None]
 """Hears how many seconds each question took."""
@@ -103,7 +104,7 @@ def _process(row: dict[str, Any]) -> Process:
     told = [
         f"{each.get('topic')}[{each.get('partition')}], {each.get('cause')}"
         for each in stalls
-        if not _calm(each)
+        if each.get("cause") not in QUIET
     ]
     return Process(
         **{
@@ -113,11 +114,6 @@ def _process(row: dict[str, Any]) -> Process:
             "stopped": tuple(map(str, _list(row["stopped"]))),
         }
     )
-
-
-def _calm(stall: dict[str, Any]) -> bool:
-    """Say whether a person or the clock wants it so."""
-    return stall.get("cause") in {"paused", "not-due", "leaving"}
 
 
 def _list(value: Any) -> list[Any]:

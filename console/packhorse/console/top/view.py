@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from packhorse.console.doctor.findings import span
+from packhorse.console.doctor.judge_processors import ALIVE
 from packhorse.console.top.facts import (
-    ALIVE,
     Ends,
     Failing,
     Look,

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from packhorse.console.truth.replays import Replayed, ReplayOf
+from packhorse.processor.pausing.pauses import widest
 
 MOST_COUNTED = 100_000
 """Rows that one count goes through at most; a number as high means "at least"."""
@@ -285,18 +286,10 @@ class Around:
     def holding(
         self, group: str, topic: str, partition: int | None, *, tier: str | None = None
     ) -> Pause | None:
-        """
-        Return the widest pause that holds *partition* of the source *topic*, or of its *tier*'s topic; None: none is known to.
-
-        A pause of a source holds its tiers too; one of a tier holds the tier alone.
-        """
-        names = {"", topic} | ({f"{topic}.{group}.retry.{tier}"} if tier is not None else set())
-        found = [
-            each
-            for each in self.pauses
-            if each.group == group and each.topic in names and each.partition in {-1, partition}
-        ]
-        return min(found, key=lambda each: (each.topic != "", each.partition >= 0, each.topic), default=None)
+        """Return the widest pause that holds *partition* of the source *topic*, or of its *tier*'s topic; None: none is known to."""
+        rows = (each for each in self.pauses if each.group == group)
+        at = topic if tier is None else f"{topic}.{group}.retry.{tier}"
+        return widest(rows, at, partition, source=topic)
 
 
 NOTHING_AROUND = Around()

@@ -5,9 +5,7 @@ from packhorse.console.truth.around import MOST_COUNTED, Around, Crew, Key, Paus
 from packhorse.console.truth.commands import WHY, command
 from packhorse.console.truth.explanation import Action, Draft
 from packhorse.console.truth.moments import Viewer
-
-OURS = frozenset({"paused", "not-due", "leaving"})
-"""Causes of a partition that stands still which are told elsewhere."""
+from packhorse.processor.watching.stall import QUIET
 
 
 def obstacles(
@@ -69,7 +67,7 @@ def tell_crew(draft: Draft, crew: Crew, topic: str, partition: int | None, viewe
         )
     for where, number, cause in crew.stalls:
         mine = where == topic or where.startswith(f"{topic}.{crew.group}.retry.")
-        if mine and number == partition and cause not in OURS:
+        if mine and number == partition and cause not in QUIET:  # those are told elsewhere
             draft.waits.append(f"its partition, {where}[{number}], does not move: {cause}")
             draft.can.append(
                 Action(what="see what holds it", command=command("processor", "status", group=crew.group))

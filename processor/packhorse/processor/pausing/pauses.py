@@ -1,8 +1,9 @@
 """What people have paused in a group, as a value."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from packhorse.core.errors import UsageError
 from packhorse.core.text import counted
@@ -71,6 +72,31 @@ class PausedKey(NamedTuple):
         return f"key {self.key_hash} of {self.topic}[{self.partition}] paused{by}{why}, {counted(self.followers, 'message')} behind it"
 
 
+class Placed(Protocol):
+    """What a pause is of."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=Placed)
+
+
+def widest(rows: Iterable[Row], topic: str, partition: int | None, *, source: str) -> Row | None:
+    """
+    Return the widest of those pauses that hold *partition* (None: not known) of *topic*, which is *source* or one of its tiers.
+
+    A pause of a source holds its tiers too; a pause of a partition holds that partition of the tiers too, since a copy keeps its
+    partition. A pause of a tier holds the tier alone.
+    """
+    found = [row for row in rows if row.topic in {ALL, source, topic} and row.partition in {EVERY, partition}]
+    return min(
+        found, key=lambda row: (row.topic != ALL, row.partition != EVERY, row.topic != source), default=None
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pauses:
     """All pauses of a group but those of keys, which lie with the parked ones."""
@@ -78,18 +104,8 @@ class Pauses:
     rows: tuple[Pause, ...] = ()
 
     def holding(self, topic: str, partition: int, *, source: str) -> Pause | None:
-        """
-        Return the widest pause that holds *partition* of *topic*, which is *source* or one of its tiers.
-
-        A pause of a source holds its tiers too; a pause of a partition holds that partition of the tiers too, since a copy
-        keeps its partition. A pause of a tier holds the tier alone.
-        """
-        found = [
-            row
-            for row in self.rows
-            if row.topic in {ALL, source, topic} and row.partition in {EVERY, partition}
-        ]
-        return min(found, key=lambda row: (row.topic != ALL, row.partition != EVERY), default=None)
+        """Return the widest pause that holds *partition* of *topic*, which is *source* or one of its tiers."""
+        return widest(self.rows, topic, partition, source=source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
