@@ -121,6 +121,11 @@ class Run:
     by: str
     said: str | None
 
+    @property
+    def is_left(self) -> bool:
+        """Return whether it is running and nobody works on it."""
+        return self.state == "running" and not self.live
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:

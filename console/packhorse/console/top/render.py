@@ -162,7 +162,6 @@ def _groups(view: View) -> Table:
 
 def _row(group: GroupView, view: View) -> Iterator[Text]:
     waiting = group.waiting
-    dead = not group.alive and (group.dead or waiting.retries or waiting.followers or group.lag)
     yield said(group.group, "bold")
     yield said(number(group.partitions))
     yield said(rate(group.done))
@@ -177,7 +176,9 @@ def _row(group: GroupView, view: View) -> Iterator[Text]:
     yield said(number(group.quarantined), "yellow" if group.quarantined else "")
     oldest = waiting.oldest_quarantined
     yield said("-" if oldest is None else span(view.at - oldest))
-    yield said(f"{group.alive}" + (f" ({group.dead} gone)" if group.dead else ""), WRONG if dead else "")
+    yield said(
+        f"{group.alive}" + (f" ({group.dead} gone)" if group.dead else ""), WRONG if group.is_left else ""
+    )
     yield said(", ".join(group.versions) or "-", "yellow" if len(group.versions) > 1 else "")
 
 
@@ -221,7 +222,7 @@ def _runs(view: View) -> Iterator[RenderableType]:
     for run in view.runs:
         part = f" ({run.done / run.total:.0%})" if run.total else ""
         runner = run.runner if run.live and run.runner else "nobody works on it"
-        wrong = run.state == "halted" or (run.state == "running" and not run.live)
+        wrong = run.state == "halted" or run.is_left
         text = f"  {run.kind} {run.id}, {run.state}: {number(run.done)} of {number(run.total)}{part}, {runner}, by {run.by}"
         yield said(text, WRONG if wrong else "")
 

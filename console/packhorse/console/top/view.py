@@ -69,6 +69,16 @@ class GroupView:
     stopped: tuple[str, ...]
     unwell: tuple[str, ...]
 
+    @property
+    def waits(self) -> bool:
+        """Return whether messages wait for a process of it."""
+        return bool(self.waiting.retries or self.waiting.followers or self.lag)
+
+    @property
+    def is_left(self) -> bool:
+        """Return whether no process is alive, though one was or is needed."""
+        return not self.alive and (self.dead > 0 or self.waits)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
@@ -180,9 +190,8 @@ def _wrong_relay(look: Look) -> Iterator[str]:
 
 def _wrong_group(group: GroupView) -> Iterator[str]:
     name = f"group {group.group}"
-    open_ = group.waiting.retries or group.waiting.followers or (group.lag or 0) > 0
-    if not group.alive and (group.dead or open_):
-        yield f"{name}: no process is alive" + (", and messages wait" if open_ else "")
+    if group.is_left:
+        yield f"{name}: no process is alive" + (", and messages wait" if group.waits else "")
     for text in group.unwell:
         yield f"{name}: {text}"
     for text in group.stalls:
@@ -197,7 +206,7 @@ def _wrong_group(group: GroupView) -> Iterator[str]:
 
 def _wrong_runs(look: Look) -> Iterator[str]:
     for run in look.runs:
-        if run.state == "running" and not run.live:
+        if run.is_left:
             yield f"{run.kind} {run.id} is running and nobody works on it: packhorse {run.kind} resume {run.id}"
         elif run.state == "halted":
             yield f"{run.kind} {run.id} is halted: {run.said or 'failures came back'}"
