@@ -10,7 +10,6 @@ from packhorse.core.rights import Right, Role, Standing
 
 LONGEST_NAME = 63
 """Characters of a name; the database's roles have as many bytes."""
-RIGHTS_HELD = {right: number for number, right in enumerate(Right)}
 
 
 class Kind(StrEnum):
@@ -132,7 +131,7 @@ class Me:
     @property
     def rights(self) -> list[Right]:
         """Return the rights, in the order in which they are declared."""
-        return sorted(self.standing.rights, key=RIGHTS_HELD.__getitem__)
+        return [right for right in Right if right in self.standing.rights]
 
     def lines(self) -> list[str]:
         """Return for people what gives the rights."""

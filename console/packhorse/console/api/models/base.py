@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -123,15 +122,3 @@ class WithKey(Answer):
 
     has_key: bool
     key: str | None = None
-
-
-class Done(Answer):
-    """
-    An act that stands in the database.
-
-    Attributes:
-        actor: Who is on record with it.
-    """
-
-    at: datetime
-    actor: str
