@@ -198,16 +198,14 @@ class Tally:
         self.left += erased.left
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """Source topics with the groups that read each, and how many partitions those have that a broker was asked about."""
+def stays_of(
+    subject: Subject, sources: Mapping[str, int | None], places: Iterable[Place]
+) -> tuple[Stay, ...]:
+    """
+    Return the topics that may still hold records of *subject*: its sources, and where copies are known to lie.
 
-    groups: Mapping[str, frozenset[str]]
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
-def stays_of(subject: Subject, sources: Sources, places: Iterable[Place]) -> tuple[Stay, ...]:
-    """Return the topics that may still hold records of *subject*: its sources, and where copies are known to lie."""
+    *sources* says of each source topic how many partitions it has; None: no broker was asked.
+    """
     offsets: dict[tuple[str, Kind, int], set[int]] = {}
     for place in places:
         known = offsets.setdefault((place.topic, place.kind, place.partition), set())
@@ -217,10 +215,9 @@ def stays_of(subject: Subject, sources: Sources, places: Iterable[Place]) -> tup
         Stay(topic=topic, kind=kind, partition=partition, offsets=tuple(sorted(known)))
         for (topic, kind, partition), known in offsets.items()
     ]
-    for topic in sources.groups:
-        at = None
-        if (key := subject.key_bytes) is not None and topic in sources.counts:
-            at = partition_of(key, sources.counts[topic])
+    key = subject.key_bytes
+    for topic, count in sources.items():
+        at = None if key is None or count is None else partition_of(key, count)
         if not any(one.topic == topic and at in {None, one.partition} for one in found):
             found.append(Stay(topic=topic, kind=Kind.SOURCE, partition=at))
     return tuple(sorted(found, key=lambda one: (one.kind != Kind.SOURCE, one.topic, one.partition or 0)))

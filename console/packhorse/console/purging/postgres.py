@@ -7,7 +7,7 @@ from uuid import UUID
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Acting, Database
 from packhorse.console.purging import sql
-from packhorse.console.purging.model import Erased, Found, Kind, Left, Place, Schemas, Sources, Table, Wanted
+from packhorse.console.purging.model import Erased, Found, Kind, Left, Place, Schemas, Table, Wanted
 from packhorse.console.purging.service import EraserFailed, Order, Portion
 from packhorse.core.naming import quarantine_topic, retry_topic
 from packhorse.core.rights import Right
@@ -153,11 +153,10 @@ class PurgeTables:
             ]
         return places, keys
 
-    def sources(self, person: Person, topic: str | None) -> Sources:
+    def sources(self, person: Person, topic: str | None) -> list[str]:
         """Return the source topics that groups read here, *topic* alone where it is given."""
         with self._database.reading(person) as rows:
-            found = rows.all(sql.SOURCES, {"topic": topic})
-        return Sources(groups={row["topic"]: frozenset(row["groups"]) for row in found})
+            return [row["topic"] for row in rows.all(sql.SOURCES, {"topic": topic})]
 
     def _outbox(self, act: Acting, order: Order, values: Mapping[str, Any]) -> Erased:
         rows = act.all(sql.PURGE_OUTBOX, {**values, "unpublished": order.wanted.unpublished})
@@ -235,12 +234,11 @@ def _places(table: Table, row: Mapping[str, Any]) -> tuple[Place, ...]:
     if table is Table.OUTBOX:
         return ()
     found = [Place(topic=row["topic"], partition=row["partition"], offset=row["offset"])]
+    at = row["partition"] if row["at"] is None else row["at"]
     if table is Table.RETRY:
         topic = retry_topic(row["topic"], row["group"], row["tier"])
-        at = row["partition"] if row["at"] is None else row["at"]
         found.append(Place(topic=topic, partition=at, offset=row["spot"], kind=Kind.TIER))
     if table is Table.QUARANTINE:
         topic = quarantine_topic(row["topic"], row["group"])
-        at = row["partition"] if row["at"] is None else row["at"]
         found.append(Place(topic=topic, partition=at, offset=row["spot"], kind=Kind.QUARANTINE))
     return tuple(found)

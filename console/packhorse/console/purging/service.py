@@ -1,7 +1,8 @@
 """Erase what is kept of a person: in portions, each on the record; again from the beginning after a crash, with the same end."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -14,7 +15,6 @@ from packhorse.console.purging.model import (
     Place,
     Report,
     Schemas,
-    Sources,
     Table,
     Tally,
     Wanted,
@@ -93,7 +93,7 @@ class PurgeSource(Protocol):
     ) -> tuple[list[Place], int]:
         """Put on the record that it is through; return where its records lay, and how many parked keys there are."""
 
-    def sources(self, person: Person, topic: str | None) -> Sources:
+    def sources(self, person: Person, topic: str | None) -> list[str]:
         """Return the source topics that groups read here."""
 
 
@@ -141,12 +141,11 @@ class Purging:
                 if table is Table.OUTBOX:
                     ids = [one.id for one in found]
                     tally.left += self._tables.staying(self._person, ids, unpublished=wanted.unpublished)
-        sources = self._counted(wanted)
         return Report(
             run=None,
             counts=dict(tally.counts),
             left=tuple(tally.left),
-            stays=stays_of(wanted.subject, sources, ()),
+            stays=stays_of(wanted.subject, self._sources(wanted), ()),
             unreadable=tally.unreadable,
             unknown=tally.unknowns(),
         )
@@ -188,7 +187,7 @@ class Purging:
             counts=counts,
             left=tuple(tally.left),
             keys=keys,
-            stays=stays_of(wanted.subject, self._counted(wanted), places),
+            stays=stays_of(wanted.subject, self._sources(wanted), places),
             unreadable=tally.unreadable,
             unknown=tally.unknowns(),
         )
@@ -207,20 +206,17 @@ class Purging:
             decoder=Decoder(_Registered(schemas)),
         )
 
-    def _counted(self, wanted: Wanted) -> Sources:
-        sources = self._tables.sources(self._person, wanted.topic)
-        groups = dict(sources.groups)
+    def _sources(self, wanted: Wanted) -> dict[str, int | None]:
+        """Return the source topics, and how many partitions each has as far as that matters and a broker says so."""
+        found: dict[str, int | None] = dict.fromkeys(self._tables.sources(self._person, wanted.topic))
         if wanted.topic is not None:
-            groups.setdefault(wanted.topic, frozenset())
-        counts: dict[str, int] = {}
-        for topic in groups if self._broker is not None and wanted.subject.path is None else ():
-            try:
-                count = self._broker.partitions(topic) if self._broker is not None else None
-            except (InfrastructureError, UsageError):
-                break  # the report then names no partition
-            if count is not None:
-                counts[topic] = count
-        return replace(sources, groups=groups, counts=counts)
+            found.setdefault(wanted.topic, None)
+        if self._broker is None or wanted.subject.path is not None:
+            return found
+        with suppress(InfrastructureError, UsageError):  # the report then names no partition
+            for topic in found:
+                found[topic] = self._broker.partitions(topic)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +230,7 @@ class _Look:
     schemas: Schemas | None = None
     decoder: Decoder | None = None
 
-    def through(self, table: Table) -> Any:
+    def through(self, table: Table) -> Iterator[list[Found]]:
         """Yield the messages of the subject in *table*, portion by portion."""
         after: Any = None
         while True:

@@ -191,8 +191,8 @@ WHERE a.act = 'purge' AND a.detail ->> 'subject' = %(mark)s
 """Where records of the subject lay, as far as this run and earlier ones of the same subject met them."""
 
 SOURCES = """
-SELECT w.topic, array_agg(DISTINCT w.group_id) AS groups FROM {schema}.watermark AS w
+SELECT DISTINCT w.topic FROM {schema}.watermark AS w
 WHERE w.topic NOT LIKE '%%.retry.%%' AND (%(topic)s::text IS NULL OR w.topic = %(topic)s)
-GROUP BY w.topic
+ORDER BY w.topic
 """
 """Which source topics groups read here."""
