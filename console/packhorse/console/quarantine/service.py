@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
 from packhorse.console.paging import checked_limit
 from packhorse.console.pausing.known import no_group
-from packhorse.console.ports import Payloads, QuarantineSource
 from packhorse.console.quarantine.around.model import Around, Bytes, HeaderList, hidden
 from packhorse.console.quarantine.pages import (
     LOOK,
@@ -48,6 +48,63 @@ class Shown:
     payload_said: str | None
     unmasked: bool = False
     around: Around | None = None
+
+
+class QuarantineSource(Protocol):
+    """
+    Read and act on the quarantine of one database; raises what `Database.reading` and `Database.acting` do.
+
+    Returning from an act promises that all its rows are durable; raising promises that none was changed.
+    """
+
+    def page(
+        self, person: Person, wanted: Filter, *, after: Position | None, limit: int, look: int = LOOK
+    ) -> Page:
+        """
+        Return at most *limit* quarantined messages, the newest first, behind *after*.
+
+        Where no index leads to those that fit, the next *look* alone are looked at, and the page says how far that was.
+        """
+
+    def knows(self, person: Person, group: str) -> bool:
+        """Return whether anything is known of *group* in this database."""
+
+    def bytes_of(self, person: Person, message: QuarantinedMessage) -> Bytes:
+        """Return payload and headers of *message* as they arrived."""
+
+    def unmask(self, person: Person, message: QuarantinedMessage, *, why: str) -> Bytes:
+        """Return the same, on record in the transaction that reads it. Raises Forbidden without the right to personal fields."""
+
+    def around(self, person: Person, message: QuarantinedMessage) -> Around:
+        """Return what stands around *message*."""
+
+    def followers(self, person: Person, message: QuarantinedMessage) -> int:
+        """Return how many messages wait behind *message*."""
+
+    def redrive(self, person: Person, order: Order, *, why: str) -> datetime:
+        """
+        Order the redrive and record the act in one transaction; return when.
+
+        Raises:
+            OwnershipLost: A row is no longer as *order* says; names who acted and when.
+        """
+
+    def discard(self, person: Person, order: Order, *, why: str) -> datetime:
+        """Give the message up and record the act in one transaction; return when. Promises and raises what `redrive` does."""
+
+
+class Payloads(Protocol):
+    """Decode payloads for eyes."""
+
+    def masked(self, payload: bytes) -> tuple[object | None, str | None]:
+        """
+        Return the value as JSON-able data with every personal field masked, or None and why it can't be shown.
+
+        Never raises for the bytes' or the registry's sake.
+        """
+
+    def whole(self, payload: bytes) -> tuple[object | None, str | None]:
+        """Return the same with personal fields as they are, for who may see them."""
 
 
 class Quarantine:

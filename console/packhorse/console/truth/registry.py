@@ -1,10 +1,11 @@
 """Payloads for eyes: decoded by the schema that the registry knows, with every personal field masked."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from packhorse.core.errors import MessageFault, RegistryUnavailable
-from packhorse.schemas.decode import Decoder, SchemaSource
+from packhorse.schemas.decode import Decoder, Plain, SchemaSource
 from packhorse.schemas.redaction import masked, shown
 
 
@@ -12,31 +13,30 @@ class RegistryPayloads:
     """Be the console's `Payloads` over a source of schemas."""
 
     def __init__(self, source: SchemaSource) -> None:
-        self.decoder = self._decoder = Decoder(source)
+        self.decoder = Decoder(source)
 
     def masked(self, payload: bytes) -> tuple[object | None, str | None]:
         """Return the value with every personal field masked, or None and why it can't be shown."""
-        try:
-            plain = self._decoder.plain(payload)
-        except (MessageFault, RegistryUnavailable) as error:
-            return None, f"not decoded: {error}"
-        return _finite(masked(plain.value, plain.schema)), None
+        return self._told(payload, lambda plain: masked(plain.value, plain.schema))
 
     def whole(self, payload: bytes) -> tuple[object | None, str | None]:
         """Return the value with personal fields as they are, or None and why it can't be shown; for who may see them."""
-        try:
-            plain = self._decoder.plain(payload)
-        except (MessageFault, RegistryUnavailable) as error:
-            return None, f"not decoded: {error}"
-        return _finite(shown(plain.value)), None
+        return self._told(payload, lambda plain: shown(plain.value))
 
     def fault(self, payload: bytes) -> str | None:
         """Return the reason code for which *payload* can't be decoded; None: it can. Raises RegistryUnavailable."""
         try:
-            self._decoder.plain(payload)
+            self.decoder.plain(payload)
         except MessageFault as error:
             return error.reason
         return None
+
+    def _told(self, payload: bytes, shown_as: Callable[[Plain], object]) -> tuple[object | None, str | None]:
+        try:
+            plain = self.decoder.plain(payload)
+        except (MessageFault, RegistryUnavailable) as error:
+            return None, f"not decoded: {error}"
+        return _finite(shown_as(plain)), None
 
 
 def _finite(value: Any) -> Any:

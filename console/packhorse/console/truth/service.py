@@ -1,14 +1,16 @@
 """Where a message stands: the one answer for one id, whatever face asks."""
 
+from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Facts
-from packhorse.console.ports import FactSource, Topics
 from packhorse.console.truth.explain_key import explain_key
 from packhorse.console.truth.explaining import explain
 from packhorse.console.truth.explanation import Explanation
 from packhorse.console.truth.groups import GroupStatus
+from packhorse.console.truth.keys import KeyFacts
 from packhorse.console.truth.moments import Local, Viewer
 from packhorse.console.truth.status import (
     NOT_ASKED,
@@ -23,6 +25,34 @@ from packhorse.core.naming import topic_name
 NO_ROW = Search(said="not searched: without an outbox row the topic, the key and the time are unknown")
 NO_NAMESPACE = Search(said="not searched: PACKHORSE_NAMESPACE is not set, so the topic's name is unknown")
 NO_BROKER = Search(said="not searched: PACKHORSE_KAFKA_BOOTSTRAP_SERVERS is not set")
+
+
+class FactSource(Protocol):
+    """
+    Read what one database knows; each method sees one snapshot and leaves no transaction open.
+
+    Raises, each of them:
+        DatabaseUnavailable: The database does not answer, or not in time.
+        NotReady: A table or right is missing.
+        Forbidden: The person may not look.
+    """
+
+    def facts(self, message_id: UUID, person: Person) -> Facts:
+        """Return all that is known about *message_id*; empty facts when nothing is."""
+
+    def key(self, group: str, topic: str, hashed: str, person: Person) -> KeyFacts:
+        """Return how *group* stands with the key of *topic* that *hashed* stands for."""
+
+
+class Topics(Protocol):
+    """Look into topics; commits nothing, joins no group."""
+
+    def look(self, topic: str, *, key: str | None, message_id: UUID, since: datetime) -> Search:
+        """
+        Search the partition of *key* (every partition without one) for *message_id*, from *since* on, within bounds.
+
+        Never raises for the broker's sake: an absent broker or topic is what the answer says.
+        """
 
 
 class Truth:
