@@ -97,12 +97,13 @@ def rooms(
 
     facts = FactTables(database, namespace=settings.namespace)
     truth = Truth(facts, person, topics=topics, namespace=settings.namespace)
+    broker, ranges = _broker(settings), _ranges(settings)
     return Service(
         people=People(database, person),
         operators=Operators(OperatorTables(database), person),
         audit=Audit(AuditTable(database), person),
-        pausing=Pausing(PausingTables(database), person, broker=_broker(settings)),
-        purging=Purging(PurgeTables(database), person, broker=_broker(settings)),
+        pausing=Pausing(PausingTables(database), person, broker=broker),
+        purging=Purging(PurgeTables(database), person, broker=broker),
         truth=truth,
         quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),
@@ -110,11 +111,11 @@ def rooms(
             RestoringTables(database),
             truth,
             person,
-            ranges=_ranges(settings),
+            ranges=ranges,
             bound=Bound(records=settings.search_records, seconds=settings.search_seconds),
         ),
         top=Top(TopTables(database), person, broker=ends or _ends(settings)),
-        replays=Replays(ReplayTables(database), person, broker=_ranges(settings), decodes=payloads),
+        replays=Replays(ReplayTables(database), person, broker=ranges, decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
         redrives=Redrives(RedriveTables(database), person, clock=SYSTEM_CLOCK),
         edits=Edits(

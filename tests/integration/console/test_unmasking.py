@@ -154,7 +154,7 @@ def test_what_stands_around_a_message_is_shown(run: Any, connection: psycopg.Con
     ]
     assert around["known"]["notes"] == 1
     people = run("quarantine", "show", head).out
-    for text in ("22 messages wait", "and 2 more", str(caused), "halted", "1 notes"):
+    for text in ("22 messages wait", "and 2 more", str(caused), "halted", "1 note:"):
         assert text in people
     alone = run("quarantine", "show", rested(connection), "--json").json()["around"]
     assert (alone["behind"], alone["followers"], alone["caused"]) == (0, [], [])

@@ -17,8 +17,9 @@ from packhorse.console.audit.pages import (
     page_of,
     position_from,
 )
-from packhorse.console.audit.render import cell_of, page_csv
+from packhorse.console.audit.render import page_csv
 from packhorse.console.paging import checked_limit
+from packhorse.console.spreadsheet import cell
 from packhorse.core.errors import UsageError
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -59,9 +60,16 @@ def test_a_span_that_holds_nothing_and_a_page_too_long_are_refused() -> None:
 @given(st.text(max_size=20))
 def test_no_cell_is_taken_for_a_formula_or_a_command_to_a_terminal(text: str) -> None:
     """Fails when a cell may begin with what a spreadsheet calculates, or hold what a terminal obeys."""
-    cell = cell_of(text)
-    assert cell.isprintable()
-    assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    shown = cell(text)
+    assert shown.isprintable()
+    assert not shown.startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+def test_a_blank_does_not_hide_a_formula() -> None:
+    """Fails when blanks before a formula, which a spreadsheet drops, let it through."""
+    page = Page(entries=(entry(1, actor=" @ann"),), next=None)
+    _, line = csv.reader(io.StringIO(page_csv(page)))
+    assert line[1] == "' @ann"
 
 
 def test_csv_is_read_back_as_it_was_meant() -> None:

@@ -1,7 +1,5 @@
 """What people did, for people, for programs, and as a table that spreadsheets only show."""
 
-import csv
-import io
 import json
 from typing import Any
 
@@ -9,10 +7,9 @@ from rich.console import RenderableType
 
 from packhorse.console.audit.pages import Entry, Page
 from packhorse.console.output import at, table
-from packhorse.core.text import inert
+from packhorse.console.spreadsheet import csv_text
 
 COLUMNS = ("at", "actor", "role", "act", "group", "topic", "message", "why", "detail")
-_STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def page_json(page: Page) -> dict[str, Any]:
@@ -34,12 +31,8 @@ def page_table(page: Page) -> RenderableType:
 
 def page_csv(page: Page) -> str:
     """Return *page* as CSV with a line of names; no cell is taken for a formula."""
-    out = io.StringIO()
-    lines = csv.writer(out)
-    lines.writerow(COLUMNS)
-    for one in page.entries:
-        detail = json.dumps(dict(one.detail), sort_keys=True)
-        cells = (
+    rows = (
+        (
             at(one.at),
             one.actor,
             one.role,
@@ -48,20 +41,11 @@ def page_csv(page: Page) -> str:
             one.topic,
             one.message_id,
             one.why,
-            detail,
+            json.dumps(dict(one.detail), sort_keys=True),
         )
-        lines.writerow(["" if cell is None else cell_of(str(cell)) for cell in cells])
-    return out.getvalue()
-
-
-def cell_of(text: str) -> str:
-    r"""
-    Return *text* for a cell that a spreadsheet shows and does not calculate, and a terminal only prints.
-
-    >>> cell_of("=HYPERLINK(1)"), cell_of("\t=1"), cell_of("a\x1b[2J"), cell_of("ann")
-    ("'=HYPERLINK(1)", "'\\x09=1", 'a\\x1b[2J', 'ann')
-    """
-    return inert(f"'{text}" if text.startswith(_STARTS_A_FORMULA) else text)
+        for one in page.entries
+    )
+    return csv_text(COLUMNS, rows)
 
 
 def _json(entry: Entry) -> dict[str, Any]:

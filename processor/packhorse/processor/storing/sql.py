@@ -1,6 +1,7 @@
 """Every statement that the processor sends, named and described, here and in the modules beside; `{schema}` is a checked identifier."""
 
 from dataclasses import dataclass, fields
+from functools import cache
 
 from packhorse.core.naming import checked_identifier
 from packhorse.processor.storing import sql_copies, sql_many, sql_marks, sql_parking, sql_running
@@ -219,9 +220,10 @@ _PARTS = {
 }
 
 
+@cache
 def queries_for(schema: str) -> Queries:
     """
-    Return the statements for the database schema *schema*.
+    Return the statements for the database schema *schema*; made once, for the console needs them with every request.
 
     Raises:
         SettingsError: The name is not allowed.
