@@ -1,4 +1,4 @@
-"""Put rows into the real tables as relay and processor would, to stage what the console is to see."""
+"""Put rows into the real tables as relay and processor would, to stage what the console is to see; and read values."""
 
 import json
 from collections.abc import Sequence
@@ -101,3 +101,9 @@ def horizon_past_all(connection: psycopg.Connection[Any]) -> None:
     connection.execute(
         "UPDATE packhorse.relay SET epoch = 1, target = NULL, horizon = (SELECT pg_current_snapshot()) WHERE shard = 0"
     )
+
+
+def one(connection: psycopg.Connection[Any], query: str, *values: object) -> Any:
+    """Return the first value of *query*; None where it finds no row."""
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else row[0]

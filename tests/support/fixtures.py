@@ -5,6 +5,8 @@ stack               Endpoints of the session's Kafka, Postgres and registry: `.k
                     `.registry_url`, `.variables()` (for the environment of a process under test). Never hurt these.
 database            URL of a fresh database, dropped after the test, with Packhorse's tables in it.
 empty_database      URL of a fresh database with nothing in it.
+connection          A connection to `database`, in autocommit.
+roles               Maker of roles on that database's server (tests/support/roles.py), which are dropped after the test.
 topic_prefix        A namespace that nobody else has: name topics and groups `f"{topic_prefix}.orders"`.
 pooler              A PgBouncer in transaction mode before the session's Postgres (tests/support/pgbouncer.py):
                     `pooler.url(database)`. Skips where there is none.
@@ -21,11 +23,14 @@ Wait with tests/support/wait.py, never with a sleep.
 
 from collections.abc import Iterator
 from contextlib import nullcontext
+from typing import Any
 
+import psycopg
 import pytest
 from tests.support.connect import Connect, fetch_connect, running_connect
 from tests.support.databases import fresh_database, make_tables, unique_name
 from tests.support.pgbouncer import NoPgBouncer, Pooler, find_pgbouncer, pgbouncer
+from tests.support.roles import Roles, roles_of
 from tests.support.stack import (
     PrivateBroker,
     PrivateDatabase,
@@ -82,6 +87,20 @@ def empty_database(stack: Endpoints) -> Iterator[str]:
     """Provide the URL of a fresh database."""
     with fresh_database(stack.database_url) as url:
         yield url
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
+    """Provide a connection to the fresh database."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def roles(connection: psycopg.Connection[Any], database: str) -> Iterator[Roles]:
+    """Provide roles on the server of the fresh database."""
+    with roles_of(connection, database) as roles:
+        yield roles
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,7 @@ from packhorse.processor.running.requests import (
 from packhorse.processor.running.work import (
     RETURNED,
     Claim,
+    Failure,
     InboxRow,
     Known,
     Ran,
@@ -68,6 +69,7 @@ ALL = (
     "pause",
 )
 
+FAILS = Ran(Failure.TEMPORARY, "failed", "E")
 ODD_HEADERS: HeaderList = (("trace", b"\x00\xff"), ("trace", None), ("empty", b""), ("trace", b"again"))
 
 
@@ -220,6 +222,20 @@ _COMMANDS = {
     Savepoint: b"SAVEPOINT member",
     RollBackToSavepoint: b"ROLLBACK TO SAVEPOINT member",
 }
+
+
+class Script:
+    """How runs end: by message number, one after another; what is not told returns."""
+
+    def __init__(self, **ends: list[Ran]) -> None:
+        self.ends = {int(name[1:]): list(told) for name, told in ends.items()}
+        self.runs: list[int] = []
+
+    def __call__(self, delivery: Delivery) -> Ran:
+        number = delivery.id.int
+        self.runs.append(number)
+        left = self.ends.get(number)
+        return left.pop(0) if left else RETURNED
 
 
 @dataclass(slots=True)

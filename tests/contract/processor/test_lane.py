@@ -20,10 +20,8 @@ from tests.contract.processor.grounds import (
     stopped,
 )
 from tests.simulation.processor.messages import Deed
-from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable, DatabaseUnavailable
-from packhorse.local.settings import Endpoints
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.running.endings import Contention, GivenUp
@@ -51,12 +49,6 @@ from packhorse.processor.running.work import (
     Known,
     Result,
 )
-
-
-@pytest.fixture(scope="module")
-def tables(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        yield url
 
 
 @pytest.fixture(params=["simulated", "real"])

@@ -1,16 +1,18 @@
 """Draining parked keys on a real database: in order, once, and from wherever somebody stopped."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 from tests.contract.processor.parties import (
+    FAILS,
     STORE,
     TIER,
     TOPIC,
     Answers,
     Party,
+    Script,
     app,
     delivery,
     done,
@@ -18,12 +20,9 @@ from tests.contract.processor.parties import (
     failed,
     followers,
     parked,
-    parties,
 )
-from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable, RegistryUnavailable, Undecodable
-from packhorse.local.settings import Endpoints
 from packhorse.processor import Processor
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.draining import MOST_CONFLICTS, Drain, Drained, Ending, drain, release
@@ -49,38 +48,6 @@ from packhorse.processor.running.work import (
 )
 
 K = key_hash(b"k")
-FAILS = Ran(Failure.TEMPORARY, "failed", "E")
-
-
-@pytest.fixture(scope="module")
-def tables(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        yield url
-
-
-@pytest.fixture
-def two(tables: str) -> Iterator[list[Party]]:
-    with parties(tables, 2) as found:
-        yield found
-
-
-@pytest.fixture
-def one(two: list[Party]) -> Party:
-    return two[0]
-
-
-class Script:
-    """How runs end: by message number, one after another; what is not told returns."""
-
-    def __init__(self, **ends: list[Ran]) -> None:
-        self.ends = {int(name[1:]): list(told) for name, told in ends.items()}
-        self.runs: list[int] = []
-
-    def __call__(self, delivery: Delivery) -> Ran:
-        number = delivery.id.int
-        self.runs.append(number)
-        left = self.ends.get(number)
-        return left.pop(0) if left else RETURNED
 
 
 def finished_head(party: Party, *behind: int) -> None:

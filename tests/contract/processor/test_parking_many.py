@@ -1,29 +1,28 @@
 """Draining many parked keys together on a real database: one follower of each key in a transaction, all or nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import pytest
 from tests.contract.processor.parties import (
+    FAILS,
     STORE,
     TIER,
     TOPIC,
     Answers,
     Party,
+    Script,
     app,
     done,
     driven,
     failed,
     followers,
     parked,
-    parties,
 )
-from tests.contract.processor.test_parking_drain import FAILS, Script
-from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable
-from packhorse.local.settings import Endpoints
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.parking.draining import Drained, Ending
 from packhorse.processor.parking.many import Many, drain_many
@@ -43,19 +42,6 @@ KEYS = [b"%d" % n for n in range(20)]
 HASHES = [key_hash(key) for key in KEYS]
 
 
-@pytest.fixture(scope="module")
-def tables(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        yield url
-
-
-@pytest.fixture
-def one(tables: str) -> Iterator[Party]:
-    with parties(tables, 2) as (first, second):
-        second.close()
-        yield first
-
-
 def finished_heads(party: Party, *behind: int) -> None:
     """Park each key behind a head that is done; of key *k* follower *n* is message 1000 * n + k."""
     party.record(*(failed(100 + k, key) for k, key in enumerate(KEYS)))
@@ -66,10 +52,11 @@ def finished_heads(party: Party, *behind: int) -> None:
     party.record(*heads, stream=TIER)
 
 
+@dataclass
 class Asked(Answers):
     """Answers that remember what was asked."""
 
-    asked: list[Request]
+    asked: list[Request] = field(default_factory=list)
 
     def __call__(self, request: Request) -> object:
         self.asked.append(request)
@@ -87,9 +74,7 @@ def drained(
 
 
 def answers(party: Party, script: Script | None = None) -> Asked:
-    made = Asked(party, script or Script(), stream=TIER)
-    made.asked = []
-    return made
+    return Asked(party, script or Script(), stream=TIER)
 
 
 def keys_of(party: Party) -> dict[str, Any]:
@@ -156,7 +141,6 @@ def test_when_one_token_has_moved_nothing_is_recorded_of_any(one: Party) -> None
             return super().__call__(request)
 
     robbed = Robbed(one, Script(), stream=TIER)
-    robbed.asked = []
     many, _ = drained(one, robbed)
     assert one.effects() == []
     assert len(keys_of(one)) == 20
@@ -174,7 +158,6 @@ def test_a_follower_that_was_added_meanwhile_is_run_before_its_key_is_let_go(one
             return super().__call__(request)
 
     late = Late(one, Script(), stream=TIER)
-    late.asked = []
     many, _ = drained(one, late)
     assert sorted(one.effects()) == [1000 + k for k in range(20)]
     assert list(keys_of(one)) == list(many.each) == [HASHES[5]], "a single key is drained by itself"
@@ -220,7 +203,6 @@ def test_while_the_broker_is_away_no_claim_is_kept(one: Party) -> None:
             return super().__call__(request)
 
     away = Away(one, Script(n1003=[FAILS]), stream=TIER)
-    away.asked = []
     with pytest.raises(BrokerUnavailable):
         drained(one, away)
     assert isinstance(away.asked[-1], LeaveKeys)

@@ -7,7 +7,7 @@ lost but what the operator discarded, nothing left parked.
 """
 
 import random
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -25,10 +25,8 @@ from tests.contract.processor.parties import (
     delivery,
     parties,
 )
-from tests.support.databases import fresh_database
 
 from packhorse.core.errors import PackhorseError
-from packhorse.local.settings import Endpoints
 from packhorse.processor import Processor, Retry
 from packhorse.processor.copies import Copy, wake_up
 from packhorse.processor.parking import many
@@ -320,12 +318,6 @@ def _state(control: Party) -> object:
         control.fetch("SELECT key_hash, head_id, token, lease_until, wake_at FROM packhorse.parked_key"),
         control.fetch("SELECT message_id FROM packhorse.parked_message"),
     )
-
-
-@pytest.fixture(scope="module")
-def tables(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        yield url
 
 
 @pytest.mark.case("T-01", "T-03", "T-23")

@@ -1,7 +1,7 @@
 """The statements on parked keys, retries and watermarks, on a real database; races with two connections."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -19,14 +19,11 @@ from tests.contract.processor.parties import (
     done,
     failed,
     parked,
-    parties,
     stopped,
 )
-from tests.support.databases import fresh_database
 from tests.support.wait import eventually
 
 from packhorse.core.errors import PackhorseError
-from packhorse.local.settings import Endpoints
 from packhorse.processor.copies import copy_of
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.pausing.table import PauseTable
@@ -36,23 +33,6 @@ from packhorse.processor.storing.rows import texts
 from packhorse.processor.storing.store import HeldKey, Move, Place, Steps
 
 K = key_hash(b"k")
-
-
-@pytest.fixture(scope="module")
-def tables(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        yield url
-
-
-@pytest.fixture
-def two(tables: str) -> Iterator[list[Party]]:
-    with parties(tables, 2) as found:
-        yield found
-
-
-@pytest.fixture
-def one(two: list[Party]) -> Party:
-    return two[0]
 
 
 class Beside:

@@ -19,7 +19,6 @@ import pytest
 from tests.contract.processor import test_parking_schedules as schedules
 from tests.contract.processor.parties import GROUP, STREAM, TOPIC, Party, delivery, parties
 from tests.contract.processor.test_parking_schedules import KEYS, Thread, World, owner
-from tests.support.databases import fresh_database
 
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Database
@@ -33,7 +32,6 @@ from packhorse.console.running.lease import LeaseLost
 from packhorse.console.running.postgres import Leases, Reconnecting
 from packhorse.console.running.sql import REPLAYS
 from packhorse.core.errors import DatabaseUnavailable, InfrastructureError
-from packhorse.local.settings import Endpoints
 from packhorse.processor.record import Record
 
 T = TypeVar("T")
@@ -189,12 +187,6 @@ def fault(world: World, replayed: Replayed, which: str) -> None:
             world.threads.remove(thread)
             thread.end()
     world.threads.append(Thread("runner", replayed.worker(), Party(world.url)))
-
-
-@pytest.fixture(scope="module")
-def tables(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        yield url
 
 
 @pytest.mark.case("O-11", "T-01", "T-03")

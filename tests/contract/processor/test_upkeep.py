@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from tests.contract.processor.parties import STORE, app
 from tests.support.console_rows import rested
+from tests.support.roles import Roles
 
 from packhorse.processor.noticing.messages import NeedsPerson
 from packhorse.processor.noticing.notices import notice_class
@@ -15,7 +16,6 @@ from packhorse.processor.noticing.upkeep import EVERY, Upkeep
 from packhorse.processor.plant import Plant
 from packhorse.processor.storing import postgres
 from packhorse.producer import Outbox
-from packhorse.producer.grants import grants
 from packhorse.schemas import fingerprint
 
 GROUP = STORE.group
@@ -42,12 +42,6 @@ class Ground:
 
     def look(self) -> int:
         return self.upkeep.look(self.connection)
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.fixture
@@ -164,15 +158,12 @@ def test_a_notice_and_that_it_was_told_are_one_transaction(
 
 
 def test_a_role_without_the_right_goes_on_and_says_so_once(
-    database: str, connection: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
+    roles: Roles, connection: psycopg.Connection[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    role = "notices_reader"
-    connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'".encode())
-    for statement in grants("packhorse", [("processor", role)]):
-        connection.execute(statement.encode())
+    role = roles.make("processor")
     connection.execute(f"REVOKE EXECUTE ON FUNCTION packhorse.fold_quarantine(int) FROM {role}".encode())
     rested(connection, group=GROUP)
-    made = Ground(psycopg.conninfo.make_conninfo(database, user=role, password="x"))
+    made = Ground(roles.url(role))
     try:
         for _ in range(2):
             made.upkeep._next = 0.0
@@ -183,7 +174,6 @@ def test_a_role_without_the_right_goes_on_and_says_so_once(
         assert made.look() == 1, "the processor's grants are enough"
     finally:
         made.connection.end()
-        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
 def test_the_class_for_a_namespace_is_one(ground: Ground) -> None:

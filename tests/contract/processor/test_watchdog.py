@@ -20,10 +20,8 @@ from tests.contract.processor.parties import (
     parties,
     stopped,
 )
-from tests.support.databases import fresh_database
 
 from packhorse.core.errors import BrokerUnavailable
-from packhorse.local.settings import Endpoints
 from packhorse.processor.copies import CopiesMissed, Copy
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import WAKE, key_hash
@@ -82,12 +80,6 @@ class Ground:
         """Let time pass for the rows of *table*."""
         changes = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
         self.party.connection.execute(f"UPDATE packhorse.{table} SET {changes}".encode())
-
-
-@pytest.fixture(scope="module")
-def tables(stack: Endpoints, _template: str) -> Iterator[str]:
-    with fresh_database(stack.database_url, _template) as url:
-        yield url
 
 
 @pytest.fixture

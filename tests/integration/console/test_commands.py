@@ -1,12 +1,11 @@
 """The console's commands as processes: exit codes, output for people and programs, confirmations."""
 
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from tests.support.cli import Ran, packhorse, packhorse_started
+from tests.support.cli import packhorse, packhorse_started
 from tests.support.console_rows import handled, new_id, recorded, rested
 from tests.support.wait import eventually
 
@@ -15,23 +14,9 @@ from packhorse.local.settings import Endpoints
 EVIL = "ValueError \x1b[2J\x1b]0;x\x07[red]at[/red] \u202ehandlers.py"
 
 
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 def count(connection: psycopg.Connection[Any], table: str) -> int:
     row = connection.execute(f"SELECT count(*) FROM packhorse.{table}").fetchone()
     return 0 if row is None else int(row[0])
-
-
-@pytest.fixture
-def run(database: str) -> Any:
-    def runs(*arguments: object, **more: Any) -> Ran:
-        return packhorse(*arguments, PACKHORSE_DATABASE_URL=database, **more)
-
-    return runs
 
 
 @pytest.mark.case("X-01")

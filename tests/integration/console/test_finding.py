@@ -1,47 +1,20 @@
 """Finding messages in quarantine: by what an index leads to, and by looking through bounded portions."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
-from tests.support.cli import Ran, packhorse
 from tests.support.console_rows import new_id, rested
 
-from packhorse.console.acting.person import this_process
-from packhorse.console.acting.postgres import opened
-from packhorse.console.compose import rooms
 from packhorse.console.quarantine import service as room
 from packhorse.console.quarantine.groups.model import GroupFilter
 from packhorse.console.quarantine.pages import Filter, Position
 from packhorse.console.service import Service
-from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import UnknownId, UsageError
 
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def service(database: str) -> Iterator[Service]:
-    with opened(database, schema="packhorse", timeout=5) as tables:
-        settings = ConsoleSettings.load({"database_url": "postgresql://unused"})
-        yield rooms(tables, this_process(), settings, topics=None, payloads=None)
-
-
-@pytest.fixture
-def run(database: str) -> Any:
-    def runs(*arguments: object, **more: Any) -> Ran:
-        return packhorse(*arguments, PACKHORSE_DATABASE_URL=database, **more)
-
-    return runs
 
 
 def ids(service: Service, *, limit: int = 100, **wanted: Any) -> list[UUID]:

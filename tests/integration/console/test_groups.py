@@ -2,55 +2,20 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from tests.support.cli import Ran, packhorse
 from tests.support.console_rows import rested
-from tests.support.databases import unique_name
+from tests.support.console_services import service_over
+from tests.support.roles import Roles
 
-from packhorse.console.acting.person import this_process
-from packhorse.console.acting.postgres import Database, opened
-from packhorse.console.compose import rooms
+from packhorse.console.acting.postgres import opened
 from packhorse.console.quarantine.groups.model import By, GroupFilter
 from packhorse.console.service import Service
-from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import Forbidden, OwnershipLost, UnknownId, UsageError
-from packhorse.producer.grants import grants
 
 PLACE = "ValueError at shop/handlers.py:12 in placed"
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def tables(database: str) -> Iterator[Database]:
-    with opened(database, schema="packhorse", timeout=5) as tables:
-        yield tables
-
-
-@pytest.fixture
-def service(tables: Database) -> Service:
-    return service_over(tables)
-
-
-@pytest.fixture
-def run(database: str) -> Any:
-    def runs(*arguments: object, **more: Any) -> Ran:
-        return packhorse(*arguments, PACKHORSE_DATABASE_URL=database, **more)
-
-    return runs
-
-
-def service_over(database: Database) -> Service:
-    settings = ConsoleSettings.load({"database_url": "postgresql://unused"})
-    return rooms(database, this_process(), settings, topics=None, payloads=None)
 
 
 def fold(connection: psycopg.Connection[Any], step: int = 5000) -> int:
@@ -216,27 +181,19 @@ def test_notes_and_acknowledging_are_on_the_record_and_what_came_since_is_counte
 
 
 @pytest.mark.case("O-13")
-def test_a_viewer_sees_groups_and_writes_nothing(database: str, connection: psycopg.Connection[Any]) -> None:
+def test_a_viewer_sees_groups_and_writes_nothing(roles: Roles, connection: psycopg.Connection[Any]) -> None:
     """Fails when the listing needs the right to fold, or a note is written without the right to act."""
-    role = unique_name("viewer")
-    connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'".encode())
-    for statement in grants("packhorse", [("viewer", role)]):
-        connection.execute(statement.encode())
     connection.execute(
         "INSERT INTO packhorse.quarantine_change (group_id, topic, type, tenant, reason, site, day, state, n, first_at, last_at)"
         " SELECT 'figures', 't', 'x', '', 'crashed', '', '2026-08-01', 'quarantined', 1, now(), now()"
         " FROM generate_series(1, 6000)"
     )
-    url = psycopg.conninfo.make_conninfo(database, user=role, password="x")
-    try:
-        with opened(url, schema="packhorse", timeout=5) as tables:
-            service = service_over(tables)
-            assert counted(service, By.REASON) == {"crashed": (6000, 0, 0)}
-            (group,) = service.groups.page(GroupFilter()).groups
-            with pytest.raises(Forbidden, match="may not write notes"):
-                service.groups.note(group.name, "x")
-    finally:
-        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+    with opened(roles.url(roles.make("viewer")), schema="packhorse", timeout=5) as tables:
+        service = service_over(tables)
+        assert counted(service, By.REASON) == {"crashed": (6000, 0, 0)}
+        (group,) = service.groups.page(GroupFilter()).groups
+        with pytest.raises(Forbidden, match="may not write notes"):
+            service.groups.note(group.name, "x")
 
 
 def test_a_long_list_of_changes_is_added_up_before_it_is_read(

@@ -1,12 +1,11 @@
 """Leases of runs on the real tables: one runner at a time, and the one of before writes nothing."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
-from packhorse.console.acting.postgres import Database, opened
+from packhorse.console.acting.postgres import Database
 from packhorse.console.running.lease import LeaseLost
 from packhorse.console.running.postgres import Leases
 from packhorse.console.running.sql import REDRIVES, REPLAYS, Statements
@@ -19,12 +18,6 @@ _REPLAY = """
 INSERT INTO packhorse.replay (state, group_id, topic, topic_id, wanted, rate, planned_by, expires_at)
 VALUES ('running', 'g', 't', gen_random_uuid(), '{}', 1, 'ann', 'infinity') RETURNING id
 """
-
-
-@pytest.fixture
-def tables(database: str) -> Iterator[Database]:
-    with opened(database, schema="packhorse", timeout=5) as tables:
-        yield tables
 
 
 def put(database: str, statement: str, *values: object) -> Any:

@@ -3,45 +3,24 @@
 import csv
 import io
 import threading
-from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import errors as pg
-from pydantic import SecretStr
 from tests.support.cli import packhorse
 from tests.support.console_rows import rested
-from tests.support.roles import Roles, roles_of
+from tests.support.console_services import service_over
+from tests.support.roles import Roles
 from tests.support.wait import eventually
 
-from packhorse.console.acting.person import Person, hash_of, this_process
-from packhorse.console.acting.postgres import Database, opened
-from packhorse.console.compose import rooms
+from packhorse.console.acting.person import hash_of, this_process
+from packhorse.console.acting.postgres import opened
 from packhorse.console.operators import sql
 from packhorse.console.operators.model import Kind, Wanted
-from packhorse.console.service import Service
-from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import Forbidden, NotReady, NotSignedIn, UnknownId, UsageError
 from packhorse.core.rights import Right, Role
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def roles(connection: psycopg.Connection[Any], database: str) -> Iterator[Roles]:
-    with roles_of(connection, database) as roles:
-        yield roles
-
-
-def service_of(database: Database, person: Person | None = None) -> Service:
-    settings = ConsoleSettings(database_url=SecretStr("postgresql://unused"))
-    return rooms(database, person or this_process(), settings, topics=None, payloads=None)
 
 
 def acts(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
@@ -59,7 +38,7 @@ def test_out_of_the_box_nobody_but_the_owner_may_anything(
     """Fails when a right is given to PUBLIC, or a role without a row of operator is taken for somebody."""
     stranger = roles.make()
     with opened(roles.url(stranger), schema="packhorse", timeout=5) as tables:
-        for look in (service_of(tables).operators.list, service_of(tables).operators.me):
+        for look in (service_over(tables).operators.list, service_over(tables).operators.me):
             with pytest.raises(NotReady):
                 look()
     found = packhorse("operators", "me", "--json", **environ(database)).json()
@@ -67,7 +46,7 @@ def test_out_of_the_box_nobody_but_the_owner_may_anything(
     roles.grant("viewer", stranger)
     connection.execute("DELETE FROM packhorse.operator")
     with opened(roles.url(stranger), schema="packhorse", timeout=5) as tables:
-        service = service_of(tables)
+        service = service_over(tables)
         assert (service.operators.me().rights, service.operators.me().is_owner) == ([], False)
         for act in (service.operators.list, lambda: service.operators.remove(Kind.ROLE, "x")):
             with pytest.raises(Forbidden, match="has no role"):
@@ -123,7 +102,7 @@ def test_rights_are_given_changed_and_taken_on_the_record_without_a_token_in_it(
 def test_a_name_that_is_no_role_and_a_name_that_has_a_token_are_refused(database: str, roles: Roles) -> None:
     del roles
     with opened(database, schema="packhorse", timeout=5) as tables:
-        operators = service_of(tables).operators
+        operators = service_over(tables).operators
         with pytest.raises(UnknownId, match="CREATE ROLE"):
             operators.add(Wanted(kind=Kind.ROLE, name="no such role", role=Role.VIEWER))
         wanted = Wanted(kind=Kind.TOKEN, name="ci", role=Role.VIEWER)
@@ -131,9 +110,9 @@ def test_a_name_that_is_no_role_and_a_name_that_has_a_token_are_refused(database
         with pytest.raises(UsageError, match="--renew"):
             operators.token(wanted)
         second = operators.token(wanted, renew=True).token
-        assert service_of(tables, this_process(token=second)).operators.me().standing.name == "ci"
+        assert service_over(tables, this_process(token=second)).operators.me().standing.name == "ci"
         with pytest.raises(NotSignedIn, match="is not known"):
-            service_of(tables, this_process(token=first)).operators.me()
+            service_over(tables, this_process(token=first)).operators.me()
 
 
 @pytest.mark.case("O-13")
@@ -165,13 +144,13 @@ def test_members_of_a_role_have_its_rights_until_they_expire(
     group = roles.make("operator")
     ann = roles.make(member_of=group)
     with opened(roles.url(ann), schema="packhorse", timeout=5) as tables:
-        me = service_of(tables).operators.me()
+        me = service_over(tables).operators.me()
         assert (me.standing.name, me.standing.role, me.is_owner) == (ann, Role.OPERATOR, False)
         assert me.lines() == [f"a member of the role {group}: operator"]
         packhorse("operators", "add", group, "--role", "operator", "--expires", "1h", **environ(database))
-        assert Right.ACT in service_of(tables).operators.me().rights
+        assert Right.ACT in service_over(tables).operators.me().rights
         connection.execute("UPDATE packhorse.operator SET expires_at = clock_timestamp()")
-        me = service_of(tables).operators.me()
+        me = service_over(tables).operators.me()
         assert (me.rights, me.lines()) == ([], [f"a member of the role {group}: operator, EXPIRED"])
 
 
@@ -182,7 +161,7 @@ def test_a_member_of_the_owner_is_the_owner(connection: psycopg.Connection[Any],
     connection.execute(f"ALTER TABLE packhorse.operator OWNER TO {owner}".encode())
     connection.execute(f"GRANT EXECUTE ON FUNCTION packhorse.operator_standing TO {owner}".encode())
     with opened(roles.url(member), schema="packhorse", timeout=5) as tables:
-        me = service_of(tables).operators.me()
+        me = service_over(tables).operators.me()
     assert (me.is_owner, me.standing.role, me.lines()) == (True, Role.ADMIN, ["owns the tables: may do all"])
     connection.execute("ALTER TABLE packhorse.operator OWNER TO postgres")
 
@@ -194,7 +173,7 @@ def test_a_right_that_is_withdrawn_between_two_acts_is_gone_for_the_second(
     """Fails when a right is looked up once for a session, or outside the act's transaction."""
     ann = roles.make("admin")
     with opened(roles.url(ann), schema="packhorse", timeout=5) as tables:
-        operators = service_of(tables).operators
+        operators = service_over(tables).operators
         wanted = Wanted(kind=Kind.TOKEN, name="ci", role=Role.VIEWER)
         operators.token(wanted)
         packhorse("operators", "add", ann, "--role", "operator", **environ(database))
@@ -217,7 +196,7 @@ def test_a_right_can_not_be_withdrawn_beneath_an_act(
         opened(roles.url(ann), schema="packhorse", timeout=30) as tables,
         opened(database, schema="packhorse", timeout=30) as owners,
     ):
-        remover = threading.Thread(target=service_of(owners).operators.remove, args=(Kind.ROLE, ann))
+        remover = threading.Thread(target=service_over(owners).operators.remove, args=(Kind.ROLE, ann))
         with tables.acting(this_process(), Right.ACT, doing="test") as act:
             remover.start()
             eventually(lambda: _waits(connection), what="the removal waits for the act")
@@ -237,7 +216,7 @@ def test_of_two_admins_who_remove_each_other_at_once_one_stays(
     def remove() -> None:
         with opened(roles.url(bob), schema="packhorse", timeout=30) as tables:
             try:
-                service_of(tables).operators.remove(Kind.ROLE, ann)
+                service_over(tables).operators.remove(Kind.ROLE, ann)
             except Forbidden:
                 ended.append("refused")
 
@@ -254,7 +233,7 @@ def test_of_two_admins_who_remove_each_other_at_once_one_stays(
     assert ended == ["refused"]
     assert connection.execute("SELECT name FROM packhorse.operator").fetchall() == [(ann,)]
     with opened(roles.url(ann), schema="packhorse", timeout=5) as tables:
-        operators = service_of(tables).operators
+        operators = service_over(tables).operators
         with pytest.raises(UsageError, match="is the last admin"):
             operators.remove(Kind.ROLE, ann)
         with pytest.raises(UsageError, match="is the last admin"):

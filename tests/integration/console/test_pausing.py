@@ -1,31 +1,24 @@
 """Pauses on real tables: on the record with their right, and never of what is not there."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 from tests.support.cli import Ran, packhorse
-from tests.support.roles import Roles, roles_of
+from tests.support.roles import Roles
 
 WHY = ("--why", "bad import")
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            'INSERT INTO packhorse.watermark (group_id, topic_id, partition, topic, "offset", incarnation)'
-            " SELECT 'figures', gen_random_uuid(), n, 'airline.aircraft', 7, 'x' FROM generate_series(0, 1) AS n"
-        )
-        yield connection
-
-
-@pytest.fixture
-def roles(connection: psycopg.Connection[Any], database: str) -> Iterator[Roles]:
-    with roles_of(connection, database) as roles:
-        yield roles
+def connection(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """Provide the connection to a database in which the group has read two partitions."""
+    connection.execute(
+        'INSERT INTO packhorse.watermark (group_id, topic_id, partition, topic, "offset", incarnation)'
+        " SELECT 'figures', gen_random_uuid(), n, 'airline.aircraft', 7, 'x' FROM generate_series(0, 1) AS n"
+    )
+    return connection
 
 
 def processor(url: str, *arguments: object, **environ: str) -> Ran:

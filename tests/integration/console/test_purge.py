@@ -1,14 +1,14 @@
 """What is kept of a person goes, of nobody else; each step is on the record, without a name."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 import pytest
 from tests.support.cli import Ran, packhorse, packhorse_process
 from tests.support.console_rows import horizon_past_all, recorded, rested
-from tests.support.roles import Roles, roles_of
+from tests.support.roles import Roles
 from tests.support.subjects import ANN, BOB, GROUP, TOPIC, Life, traces
 
 from packhorse.console.acting.person import Person, this_process
@@ -21,24 +21,6 @@ from packhorse.processor import Subject
 
 WHY = "request 4711"
 KEY = Wanted(subject=Subject(key=ANN))
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def tables(database: str) -> Iterator[Database]:
-    with opened(database, schema="packhorse", timeout=5) as tables:
-        yield tables
-
-
-@pytest.fixture
-def roles(connection: psycopg.Connection[Any], database: str) -> Iterator[Roles]:
-    with roles_of(connection, database) as roles:
-        yield roles
 
 
 @pytest.fixture

@@ -1,28 +1,19 @@
 """The commands of redrives as processes: exit codes, confirmations, Ctrl-C, and what is said when somebody else was first."""
 
 import signal
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
-from tests.support.cli import Ran, packhorse, packhorse_started
+from tests.support.cli import packhorse, packhorse_started
 from tests.support.console_rows import rested
 from tests.support.wait import eventually
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def run(database: str) -> Any:
-    def runs(*arguments: object, **more: Any) -> Ran:
-        return packhorse("redrive", *arguments, PACKHORSE_DATABASE_URL=database, **more)
-
-    return runs
+def run(run: Any) -> Any:
+    return partial(run, "redrive")
 
 
 WHY = ("--why", "fixed in 1.4.2")

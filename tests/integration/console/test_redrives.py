@@ -11,13 +11,13 @@ from uuid import UUID
 import psycopg
 import pytest
 from pydantic import SecretStr
-from tests.support.console_rows import new_id, rested
-from tests.support.databases import unique_name
+from tests.support.console_rows import new_id, one, rested
+from tests.support.console_services import service_over
 from tests.support.proxy import Proxy
+from tests.support.roles import Roles
 
 from packhorse.console.acting.person import this_process
 from packhorse.console.acting.postgres import Database, Rows, opened
-from packhorse.console.compose import rooms
 from packhorse.console.redriving.editing import Edit
 from packhorse.console.redriving.edits import EditTables
 from packhorse.console.redriving.records import RunState
@@ -33,7 +33,6 @@ from packhorse.console.running.working import work
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, Forbidden, OwnershipLost, UnknownId, UsageError
-from packhorse.producer.grants import grants
 
 WHY = "fixed in 1.4.2"
 ALL = Wanted(group="figures")
@@ -45,12 +44,6 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def tables(database: str) -> Iterator[Database]:
     with opened(database, schema="packhorse", timeout=10) as tables:
         yield tables
@@ -58,12 +51,7 @@ def tables(database: str) -> Iterator[Database]:
 
 @pytest.fixture
 def redrives(tables: Database) -> Redrives:
-    return redrives_over(tables)
-
-
-def redrives_over(database: Database, *, claimed: str | None = None) -> Redrives:
-    settings = ConsoleSettings(database_url=SecretStr("postgresql://unused"))
-    return rooms(database, this_process(claimed=claimed), settings, topics=None, payloads=None).redrives
+    return service_over(tables).redrives
 
 
 class Group:
@@ -139,11 +127,6 @@ def driven(shell: RedriveShell, group: Group, *, most: int = 10_000) -> Step:
     raise AssertionError(f"not over after {most} steps: {shell.progress()}")
 
 
-def one(connection: psycopg.Connection[Any], query: str, *values: object) -> Any:
-    row = connection.execute(query, values).fetchone()
-    return None if row is None else row[0]
-
-
 def audited(connection: psycopg.Connection[Any]) -> list[UUID]:
     rows = connection.execute("SELECT message_id FROM packhorse.audit WHERE act = 'redrive' ORDER BY id")
     return [row[0] for row in rows]
@@ -185,7 +168,7 @@ def test_of_two_who_confirm_at_once_one_does_and_the_other_is_told(
         with opened(database, schema="packhorse", timeout=10) as mine:
             gate.wait(10)
             try:
-                redrives_over(mine, claimed=name).confirm(preview.redrive.id, why=WHY)
+                service_over(mine, this_process(claimed=name)).redrives.confirm(preview.redrive.id, why=WHY)
                 said.append("confirmed")
             except OwnershipLost as error:
                 said.append(str(error))
@@ -563,28 +546,20 @@ def _parked(connection: psycopg.Connection[Any], hashed: str, offset: int) -> UU
 
 @pytest.mark.case("O-01")
 def test_a_right_that_is_withdrawn_between_preview_and_confirmation_is_missing(
-    database: str, connection: psycopg.Connection[Any]
+    roles: Roles, connection: psycopg.Connection[Any]
 ) -> None:
     """Fails when the confirmation trusts the preview's check of the right."""
-    role = unique_name("op")
-    connection.execute(f"CREATE ROLE {role} LOGIN")
-    try:
-        for statement in grants("packhorse", [("operator", role)]):
-            connection.execute(statement.encode())
-        rested(connection)
-        url = database.replace("postgres@", f"{role}@")
-        with opened(url, schema="packhorse", timeout=10) as mine:
-            theirs = redrives_over(mine)
-            preview = theirs.preview(ALL, QUICK)
-            connection.execute("UPDATE packhorse.operator SET role = 'viewer' WHERE name = %s", (role,))
-            with pytest.raises(Forbidden, match="may not redrive messages"):
-                theirs.confirm(preview.redrive.id, why=WHY)
-            with pytest.raises(Forbidden, match="may not redrive messages"):
-                theirs.preview(ALL, QUICK)
-            assert theirs.find(preview.redrive.id)[0].state is RunState.PREVIEWED
-    finally:
-        connection.execute(f"DROP OWNED BY {role}")
-        connection.execute(f"DROP ROLE {role}")
+    role = roles.make("operator")
+    rested(connection)
+    with opened(roles.url(role), schema="packhorse", timeout=10) as mine:
+        theirs = service_over(mine).redrives
+        preview = theirs.preview(ALL, QUICK)
+        connection.execute("UPDATE packhorse.operator SET role = 'viewer' WHERE name = %s", (role,))
+        with pytest.raises(Forbidden, match="may not redrive messages"):
+            theirs.confirm(preview.redrive.id, why=WHY)
+        with pytest.raises(Forbidden, match="may not redrive messages"):
+            theirs.preview(ALL, QUICK)
+        assert theirs.find(preview.redrive.id)[0].state is RunState.PREVIEWED
     assert audited(connection) == []
 
 
@@ -751,39 +726,32 @@ def test_a_failure_whose_record_was_not_answered_halts(
     assert len(audited(connection)) == 1
 
 
-def test_an_edited_copy_needs_a_right_of_its_own(database: str, connection: psycopg.Connection[Any]) -> None:
+def test_an_edited_copy_needs_a_right_of_its_own(roles: Roles, connection: psycopg.Connection[Any]) -> None:
     """Fails when the right to act is enough to change what a message says."""
     message = rested(connection)
-    role = unique_name("op")
-    connection.execute(f"CREATE ROLE {role} LOGIN")
-    try:
-        for statement in grants("packhorse", [("operator", role)]):
-            connection.execute(statement.encode())
-        with opened(database.replace("postgres@", f"{role}@"), schema="packhorse", timeout=10) as mine:
-            edits = EditTables(mine)
-            with pytest.raises(Forbidden, match="may not send an edited copy"):
-                edits.parent(this_process(), message, group=None, topic=None)
-            connection.execute("UPDATE packhorse.operator SET edit = true WHERE name = %s", (role,))
-            parent = edits.parent(this_process(), message, group=None, topic=None)
-            edit = Edit(
-                parent=parent,
-                id=new_id(),
-                payload=b"x",
-                headers=(),
-                digest="0",
-                changed=("n",),
-                hash="ab" * 16,
-                own_key=b"own",
-            )
-            connection.execute("UPDATE packhorse.operator SET edit = false WHERE name = %s", (role,))
-            with pytest.raises(Forbidden, match="may not send an edited copy"):
-                edits.send(this_process(), edit, why=WHY)
-            connection.execute("UPDATE packhorse.operator SET edit = true WHERE name = %s", (role,))
+    role = roles.make("operator")
+    with opened(roles.url(role), schema="packhorse", timeout=10) as mine:
+        edits = EditTables(mine)
+        with pytest.raises(Forbidden, match="may not send an edited copy"):
+            edits.parent(this_process(), message, group=None, topic=None)
+        connection.execute("UPDATE packhorse.operator SET edit = true WHERE name = %s", (role,))
+        parent = edits.parent(this_process(), message, group=None, topic=None)
+        edit = Edit(
+            parent=parent,
+            id=new_id(),
+            payload=b"x",
+            headers=(),
+            digest="0",
+            changed=("n",),
+            hash="ab" * 16,
+            own_key=b"own",
+        )
+        connection.execute("UPDATE packhorse.operator SET edit = false WHERE name = %s", (role,))
+        with pytest.raises(Forbidden, match="may not send an edited copy"):
             edits.send(this_process(), edit, why=WHY)
-            with pytest.raises(OwnershipLost, match="has moved since"):
-                edits.send(this_process(), edit, why=WHY)
-    finally:
-        connection.execute(f"DROP OWNED BY {role}")
-        connection.execute(f"DROP ROLE {role}")
+        connection.execute("UPDATE packhorse.operator SET edit = true WHERE name = %s", (role,))
+        edits.send(this_process(), edit, why=WHY)
+        with pytest.raises(OwnershipLost, match="has moved since"):
+            edits.send(this_process(), edit, why=WHY)
     rows = connection.execute("SELECT message_id, outcome FROM packhorse.inbox").fetchall()
     assert sorted(rows) == sorted([(message, "discarded"), (edit.id, "parked")])

@@ -1,7 +1,6 @@
 """Discarded messages taken back: once, exactly, and never past later messages of their key without a word."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -9,17 +8,15 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 from psycopg.sql import SQL, Identifier
-from tests.support.cli import Ran, packhorse, packhorse_started
+from tests.support.cli import packhorse_started
 from tests.support.console_rows import handled, new_id, rested
+from tests.support.console_services import service_over
 from tests.support.topics import make_topic
 from tests.support.wait import eventually
 
-from packhorse.console.acting.person import this_process
 from packhorse.console.acting.postgres import opened
-from packhorse.console.compose import rooms
 from packhorse.console.quarantine.restoring import sql
 from packhorse.console.service import Service
-from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import OwnershipLost, UsageError
 from packhorse.local.settings import Endpoints
 from packhorse.processor.clients import admin_properties
@@ -32,27 +29,6 @@ from packhorse.schemas.systems import KafkaSettings
 
 KEY = b"N14228"
 HASH = key_hash(KEY)
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def service(database: str) -> Iterator[Service]:
-    with opened(database, schema="packhorse", timeout=5) as tables:
-        settings = ConsoleSettings.load({"database_url": "postgresql://unused"})
-        yield rooms(tables, this_process(), settings, topics=None, payloads=None)
-
-
-@pytest.fixture
-def run(database: str) -> Any:
-    def runs(*arguments: object, **more: Any) -> Ran:
-        return packhorse(*arguments, **{"PACKHORSE_DATABASE_URL": database, **more})
-
-    return runs
 
 
 def discarded(
@@ -177,13 +153,12 @@ def test_of_two_who_restore_one_acts_and_the_other_is_told(
 ) -> None:
     """Fails when a claim does not ask for what was previewed: both would act."""
     message_id = discarded(connection)
-    settings = ConsoleSettings.load({"database_url": database})
     told: list[object] = []
     ready = threading.Barrier(2)
 
     def act() -> None:
         with opened(database, schema="packhorse", timeout=10) as tables:
-            mine = rooms(tables, this_process(), settings, topics=None, payloads=None).restoring
+            mine = service_over(tables).restoring
             preview = mine.preview(message_id)
             ready.wait()
             try:

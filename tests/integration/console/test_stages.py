@@ -1,21 +1,17 @@
 """Each stage of a message's way, on real tables: what status says of it."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
-from pydantic import SecretStr
 from tests.support.console_rows import handled, horizon_past_all, new_id, recorded, rested
+from tests.support.console_services import service_over
 from tests.support.console_stages import Stages
 
-from packhorse.console.acting.person import this_process
-from packhorse.console.acting.postgres import opened
-from packhorse.console.compose import rooms
+from packhorse.console.acting.postgres import Database
 from packhorse.console.service import Service
-from packhorse.console.settings import ConsoleSettings
 from packhorse.console.truth.render import group_json, group_pairs, message_pairs
 from packhorse.console.truth.status import Status
 from packhorse.core.clock import SYSTEM_CLOCK
@@ -26,21 +22,13 @@ SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def stages(connection: psycopg.Connection[Any]) -> Stages:
     return Stages(connection)
 
 
 @pytest.fixture
-def service(database: str) -> Iterator[Service]:
-    settings = ConsoleSettings(database_url=SecretStr("postgresql://unused"), namespace="airline")
-    with opened(database, schema="packhorse", timeout=5) as tables:
-        yield rooms(tables, this_process(), settings, topics=None, payloads=None)
+def service(tables: Database) -> Service:
+    return service_over(tables, namespace="airline")
 
 
 def told(status: Status) -> dict[str, str]:

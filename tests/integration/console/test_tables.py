@@ -1,7 +1,6 @@
 """The console on real tables: what it reads, what it orders, and that it orders once."""
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -9,54 +8,24 @@ from uuid import UUID
 import psycopg
 import pytest
 from psycopg import sql
-from pydantic import SecretStr
-from tests.support.console_rows import handled, horizon_past_all, new_id, recorded, rested
-from tests.support.databases import unique_name
+from tests.support.console_rows import handled, horizon_past_all, new_id, one, recorded, rested
+from tests.support.console_services import service_over
+from tests.support.roles import Roles
 from tests.support.wait import eventually
 
 from packhorse.console.acting.person import this_process
-from packhorse.console.acting.postgres import Database, opened
-from packhorse.console.compose import rooms
+from packhorse.console.acting.postgres import opened
 from packhorse.console.facts import Outcome, State
 from packhorse.console.quarantine.pages import Filter, Position
 from packhorse.console.service import Service
-from packhorse.console.settings import ConsoleSettings
 from packhorse.console.truth.groups import Redrive
 from packhorse.console.truth.status import Published
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost, SettingsError
 from packhorse.core.ids import uuid7_from
 from packhorse.core.users import system_user
-from packhorse.producer.grants import grants
 
 WHY = "fixed in 1.4.2"
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def tables(database: str) -> Iterator[Database]:
-    with opened(database, schema="packhorse", timeout=5) as tables:
-        yield tables
-
-
-@pytest.fixture
-def service(tables: Database) -> Service:
-    return service_over(tables)
-
-
-def service_over(database: Database, *, claimed: str | None = None) -> Service:
-    settings = ConsoleSettings(database_url=SecretStr("postgresql://unused"))
-    return rooms(database, this_process(claimed=claimed), settings, topics=None, payloads=None)
-
-
-def one(connection: psycopg.Connection[Any], query: str, *values: object) -> Any:
-    row = connection.execute(query, values).fetchone()
-    return None if row is None else row[0]
 
 
 def audit_count(connection: psycopg.Connection[Any]) -> int:
@@ -252,7 +221,7 @@ def test_of_two_operators_one_acts_and_the_other_is_told_who(
 
     def act(name: str) -> None:
         with opened(database, schema="packhorse", timeout=5) as tables:
-            mine = service_over(tables, claimed=name)
+            mine = service_over(tables, this_process(claimed=name))
             gate.wait(10)
             try:
                 mine.quarantine.redrive(order, why=WHY)
@@ -332,15 +301,10 @@ def test_what_moved_since_the_preview_is_not_acted_on(
 
 
 @pytest.fixture
-def operator(connection: psycopg.Connection[Any], database: str) -> Iterator[tuple[str, str]]:
+def operator(roles: Roles) -> tuple[str, str]:
     """Provide a role with an operator's rights, and the URL to connect as it."""
-    role = unique_name("operator")
-    connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
-    for statement in grants("packhorse", [("operator", role)]):
-        connection.execute(statement)
-    yield role, database.replace("postgres@", f"{role}@", 1)
-    connection.execute(sql.SQL("DROP OWNED BY {0}").format(sql.Identifier(role)))
-    connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+    role = roles.make("operator")
+    return role, roles.url(role)
 
 
 def test_an_operators_rights_are_enough(

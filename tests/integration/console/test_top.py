@@ -26,12 +26,6 @@ from packhorse.local.settings import Endpoints
 from packhorse.processor import Context
 
 
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 def test_a_look_finds_what_the_tables_hold(database: str, connection: psycopg.Connection[Any]) -> None:
     """Fails when a number of the look is another than in the tables, or a dead process counts as alive."""
     stages = Stages(connection)

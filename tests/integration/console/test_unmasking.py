@@ -1,37 +1,21 @@
 """One quarantined message, whole: what stands around it, what of it is masked, and that unmasking is on the record."""
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from tests.support.cli import Ran, packhorse, packhorse_started
+from tests.support.cli import packhorse_started
 from tests.support.console_rows import handled, rested
-from tests.support.databases import unique_name
+from tests.support.roles import Roles
 from tests.support.wait import eventually
 
 from packhorse.core.ids import derived_id
-from packhorse.producer.grants import grants
 
 ACTOR = base64.b64encode(b"ann@example.org").decode()
 TAIL = base64.b64encode(b'{"x-customer": "Ann Private"}').decode()
 HEADERS = (("type", "c2hvcC5Y"), ("actor", ACTOR), ("headers", TAIL), ("x-foreign", ACTOR))
 SECRETS = ("ann@example.org", "Ann Private")
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def run(database: str) -> Any:
-    def runs(*arguments: object, **more: Any) -> Ran:
-        return packhorse(*arguments, **{"PACKHORSE_DATABASE_URL": database, **more})
-
-    return runs
 
 
 def unmasked(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
@@ -67,26 +51,20 @@ def test_what_may_name_a_person_is_masked_until_it_is_asked_for_on_the_record(
 @pytest.mark.case("O-13")
 @pytest.mark.parametrize("purpose", ["viewer", "operator", "admin"])
 def test_no_role_may_unmask_that_was_not_given_the_right_by_name(
-    database: str, run: Any, connection: psycopg.Connection[Any], purpose: str
+    roles: Roles, run: Any, connection: psycopg.Connection[Any], purpose: str
 ) -> None:
     """Fails when a role brings the right to personal fields along, or something is shown before the right is checked."""
     message_id = rested(connection, headers=HEADERS)
-    role = unique_name(purpose)
-    connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'".encode())
-    try:
-        for statement in grants("packhorse", [(purpose, role)]):
-            connection.execute(statement.encode())
-        url = psycopg.conninfo.make_conninfo(database, user=role, password="x")
-        arguments = ("quarantine", "show", message_id, "--unmask", "--why", "x")
-        found = run(*arguments, PACKHORSE_DATABASE_URL=url)
-        assert found.code == 8
-        assert not [secret for secret in SECRETS if secret in found.out + found.err]
-        assert unmasked(connection) == []
-        connection.execute("UPDATE packhorse.operator SET personal = true WHERE name = %s", (role,))
-        assert run(*arguments, PACKHORSE_DATABASE_URL=url).code == 0
-        assert len(unmasked(connection)) == 1
-    finally:
-        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+    role = roles.make(purpose)
+    url = roles.url(role)
+    arguments = ("quarantine", "show", message_id, "--unmask", "--why", "x")
+    found = run(*arguments, PACKHORSE_DATABASE_URL=url)
+    assert found.code == 8
+    assert not [secret for secret in SECRETS if secret in found.out + found.err]
+    assert unmasked(connection) == []
+    connection.execute("UPDATE packhorse.operator SET personal = true WHERE name = %s", (role,))
+    assert run(*arguments, PACKHORSE_DATABASE_URL=url).code == 0
+    assert len(unmasked(connection)) == 1
 
 
 @pytest.mark.case("O-14")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from tests.support.cli import Ran, packhorse
 from tests.support.processing import GROUP, Ground, note, noting
+from tests.support.roles import roles_of
 from tests.support.stack import PrivateBroker
 from tests.support.wait import eventually
 
@@ -21,7 +21,6 @@ from packhorse.console.acting.person import hash_of
 from packhorse.core.errors import UsageError
 from packhorse.local.settings import Endpoints
 from packhorse.processor import Context, Processor, Retry
-from packhorse.producer.grants import grants
 
 WHY = "what the reset skipped"
 
@@ -581,18 +580,8 @@ def test_roles_with_the_least_rights_of_operators_can_replay_and_admins_reset(gr
 @contextmanager
 def role_of(ground: Ground, purpose: str) -> Iterator[dict[str, str]]:
     """Provide the environment of somebody who connects as a role with the grants of *purpose*."""
-    role = f"{purpose}_{ground.namespace}"
-    with psycopg.connect(ground.database, autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'".encode())
-        for statement in grants("packhorse", [(purpose, role)]):
-            connection.execute(statement.encode())
-        try:
-            yield {**ground.environ, "PACKHORSE_DATABASE_URL": with_user(ground.database, role)}
-        finally:
-            connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
-            connection.execute("DELETE FROM packhorse.operator WHERE name = %s", (role,))
-
-
-def with_user(url: str, role: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=f"{role}:p@{parts.hostname}:{parts.port}").geturl()
+    with (
+        psycopg.connect(ground.database, autocommit=True) as connection,
+        roles_of(connection, ground.database) as roles,
+    ):
+        yield {**ground.environ, "PACKHORSE_DATABASE_URL": roles.url(roles.make(purpose))}

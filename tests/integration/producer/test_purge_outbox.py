@@ -1,6 +1,5 @@
 """Rows of the outbox leave by one function alone: those that are published, and whom no hold keeps."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -8,15 +7,9 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 from tests.support.console_rows import horizon_past_all, recorded
-from tests.support.roles import roles_of
+from tests.support.roles import Roles
 
 Connection = psycopg.Connection[Any]
-
-
-@pytest.fixture
-def connection(database: str) -> Iterator[Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 def purged(connection: Connection, *ids: UUID, unpublished: bool = False) -> list[tuple[str, bool]]:
@@ -79,7 +72,7 @@ def test_a_horizon_of_another_server_counts_for_nothing(connection: Connection) 
 
 @pytest.mark.case("B-04")
 def test_by_hand_nothing_is_deleted_before_after_or_with_a_mark_that_somebody_sets(
-    connection: Connection, database: str
+    connection: Connection, roles: Roles
 ) -> None:
     """Fails when the mark of a purge outlives the function, or the trigger believes whoever sets it."""
     first, second = recorded(connection), recorded(connection)
@@ -95,35 +88,31 @@ def test_by_hand_nothing_is_deleted_before_after_or_with_a_mark_that_somebody_se
             connection.execute("SELECT set_config('packhorse.purging', '1', true)")
             with pytest.raises(pg.ObjectNotInPrerequisiteState):
                 connection.execute(change.encode())
-    with roles_of(connection, database) as roles:
-        role = roles.make("admin")
-        connection.execute(f"GRANT DELETE, UPDATE ON packhorse.outbox TO {role}".encode())
-        with psycopg.connect(roles.url(role), autocommit=True) as stranger:
-            for change in ("UPDATE packhorse.outbox SET type = ''", delete):
-                with stranger.transaction(force_rollback=True):
-                    stranger.execute(
-                        "SELECT set_config('packhorse.purging', pg_current_xact_id()::text, true)"
-                    )
-                    with pytest.raises(pg.ObjectNotInPrerequisiteState):
-                        stranger.execute(change.encode())
-            assert purged(stranger, second) == [("published", True)]
+    role = roles.make("admin")
+    connection.execute(f"GRANT DELETE, UPDATE ON packhorse.outbox TO {role}".encode())
+    with psycopg.connect(roles.url(role), autocommit=True) as stranger:
+        for change in ("UPDATE packhorse.outbox SET type = ''", delete):
+            with stranger.transaction(force_rollback=True):
+                stranger.execute("SELECT set_config('packhorse.purging', pg_current_xact_id()::text, true)")
+                with pytest.raises(pg.ObjectNotInPrerequisiteState):
+                    stranger.execute(change.encode())
+        assert purged(stranger, second) == [("published", True)]
 
 
 @pytest.mark.case("P8")
-def test_only_an_admin_may_purge_and_nobody_reads_the_salt(connection: Connection, database: str) -> None:
+def test_only_an_admin_may_purge_and_nobody_reads_the_salt(connection: Connection, roles: Roles) -> None:
     """Fails when the grants of people show them the salt: whoever may look could find out who was purged."""
-    with roles_of(connection, database) as roles:
-        for purpose, may in (("operator", False), ("admin", True)):
-            with psycopg.connect(roles.url(roles.make(purpose)), autocommit=True) as person:
-                with pytest.raises(pg.InsufficientPrivilege):
-                    person.execute("SELECT * FROM packhorse.purge_secret")
-                for call in ("purge_mark('ann')", "purge_outbox('{}')"):
-                    statement = f"SELECT * FROM packhorse.{call}".encode()
-                    if may:
+    for purpose, may in (("operator", False), ("admin", True)):
+        with psycopg.connect(roles.url(roles.make(purpose)), autocommit=True) as person:
+            with pytest.raises(pg.InsufficientPrivilege):
+                person.execute("SELECT * FROM packhorse.purge_secret")
+            for call in ("purge_mark('ann')", "purge_outbox('{}')"):
+                statement = f"SELECT * FROM packhorse.{call}".encode()
+                if may:
+                    person.execute(statement)
+                else:
+                    with pytest.raises(pg.InsufficientPrivilege):
                         person.execute(statement)
-                    else:
-                        with pytest.raises(pg.InsufficientPrivilege):
-                            person.execute(statement)
     marks = connection.execute("SELECT packhorse.purge_mark('ann'), packhorse.purge_mark('ann')").fetchone()
     assert marks is not None
     assert (marks[0] == marks[1], len(marks[0])) == (True, 64)

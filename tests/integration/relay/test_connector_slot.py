@@ -16,12 +16,6 @@ from packhorse.relay.postgres.connector import ConnectorSlot
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as opened:
-        yield opened
-
-
-@pytest.fixture
 def slot(connection: psycopg.Connection[Any]) -> Iterator[str]:
     """Provide the name of a slot that the test makes; it is dropped afterwards."""
     name = unique_name("debezium")

@@ -1,6 +1,5 @@
 """Orders to the relay need the right to act, looked up in the transaction of the order."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import psycopg
 import pytest
 from tests.support.cli import Ran, packhorse
 from tests.support.console_rows import horizon_past_all
-from tests.support.roles import Roles, roles_of
+from tests.support.roles import Roles
 
 ROW = "019b76da-a800-7000-8000-000000000000"
 HOLD = """
@@ -19,21 +18,15 @@ RETURNING id
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(
-            "INSERT INTO packhorse.outbox (id, aggregatetype, aggregateid, type, schema_version)"
-            " VALUES (%s, 'orders', 'k', 't', '1')",
-            (ROW,),
-        )
-        horizon_past_all(connection)
-        yield connection
-
-
-@pytest.fixture
-def roles(connection: psycopg.Connection[Any], database: str) -> Iterator[Roles]:
-    with roles_of(connection, database) as roles:
-        yield roles
+def connection(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """Provide the connection to a database in which one row is published."""
+    connection.execute(
+        "INSERT INTO packhorse.outbox (id, aggregatetype, aggregateid, type, schema_version)"
+        " VALUES (%s, 'orders', 'k', 't', '1')",
+        (ROW,),
+    )
+    horizon_past_all(connection)
+    return connection
 
 
 def standing(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:

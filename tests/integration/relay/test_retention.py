@@ -44,12 +44,6 @@ AHEAD = 15
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def retention(database: str) -> Iterator[Retention]:
     made = Retention(database)
     yield made

@@ -10,12 +10,6 @@ from tests.support.console_api import Console, console_on, token_for
 
 
 @pytest.fixture
-def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def console(database: str) -> Iterator[Console]:
     with console_on(database) as console:
         yield console

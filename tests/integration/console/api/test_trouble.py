@@ -8,16 +8,11 @@ import psycopg
 import pytest
 from tests.support.cli import Ran, packhorse
 from tests.support.console_api import Console, console_on, token_for
-from tests.support.console_rows import rested
+from tests.support.console_rows import one, rested
 from tests.support.stack import PrivateDatabase
 from tests.support.wait import eventually
 
 WHY = "fixed in 1.4.2"
-
-
-def one(connection: psycopg.Connection[Any], query: str, *values: object) -> Any:
-    row = connection.execute(query, values).fetchone()
-    return None if row is None else row[0]
 
 
 def body_for(client: httpx.Client, message_id: object) -> dict[str, Any]:
