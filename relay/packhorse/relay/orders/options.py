@@ -34,7 +34,8 @@ ActorName = Annotated[
 @contextmanager
 def orders_of(url: str | None, schema: str | None, *, counting: bool = False) -> "Iterator[PostgresOrders]":
     """Connect to the database that settings and flags name; *counting*: its answers may take minutes."""
-    from packhorse.relay.orders.postgres import COUNTING, PostgresOrders
+    from packhorse.relay.orders.postgres import PostgresOrders
+    from packhorse.relay.orders.republishing import COUNTING
     from packhorse.relay.settings import StatusSettings
 
     settings = StatusSettings.load({"database_url": url, "database_schema": schema})

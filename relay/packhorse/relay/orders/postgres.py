@@ -1,22 +1,14 @@
 """People's orders in the tables: each one transaction that the relay's owner then carries out."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
-import psycopg
-
-from packhorse.core.errors import DatabaseUnavailable, NotReady, OwnershipLost
+from packhorse.core.errors import OwnershipLost
 from packhorse.core.person import Person
-from packhorse.core.rights import Right
-from packhorse.relay import sql as relay_sql
-from packhorse.relay.errors import StatementFailed
 from packhorse.relay.holds import Kind, Screen
 from packhorse.relay.orders import sql
 from packhorse.relay.orders.model import (
-    SCANNED,
     HoldView,
     OutboxRow,
     Waiting,
@@ -25,38 +17,16 @@ from packhorse.relay.orders.model import (
     unreleasable,
     waiting_of,
 )
-from packhorse.relay.orders.republish import Found, Stretch, Wanted, before, checked, reason_of
-from packhorse.relay.postgres.acting import allowed
-from packhorse.relay.postgres.connection import Reach, connect, translated
+from packhorse.relay.orders.republishing import Republishing
 from packhorse.relay.postgres.holds import read
 
 _COLUMNS_OF_HOLD = 22
 MOST = 10_000
 """Holds that are read at once."""
-COUNTING = Reach(connect=5.0, answer=600.0)
-"""A republish counts every row of its range before it is ordered."""
 
 
-class PostgresOrders:
-    """
-    Read holds and leave orders, over one connection.
-
-    Every method raises DatabaseUnavailable when the database does not answer, and NotReady when a table or right is missing;
-    then nothing was changed.
-    """
-
-    def __init__(self, url: str, schema: str, *, reach: Reach | None = None) -> None:
-        """Connect."""
-        self._schema = schema
-        self._connection = connect(url, reach or Reach())
-
-    def __enter__(self) -> "PostgresOrders":
-        """Hand itself out."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the connection."""
-        self._connection.close()
+class PostgresOrders(Republishing):
+    """Read holds and leave orders about them, and about ranges that are to go again; see `Ordering`."""
 
     def holds(self, *, ended: bool = False) -> list[HoldView]:
         """Return the open holds, the newest first, at most MOST; with *ended* those that are over too."""
@@ -145,83 +115,6 @@ class PostgresOrders:
             self._rows(sql.AUDIT, actor=actor, act="discard", row=row.id, detail=json.dumps(detail), why=why)
         return self.named([view.id])[0]
 
-    def found(self, wanted: Wanted) -> Found:
-        """Count what a republish of *wanted* would send; changes nothing."""
-        with self._translated():
-            return self._found(wanted)
-
-    def republish(self, found: Found, *, person: Person, why: str | None) -> list[int]:
-        """
-        Order that what was *found* is sent again; return the ids of the holds that carry it, one a shard.
-
-        Raises:
-            Forbidden: *person* may not act.
-            NotReady: Nothing lies in the range, or a relay has a hold of the topic in its hands, by now too.
-        """
-        wanted = checked(found).wanted
-        with self._ordering(person, "send rows again") as actor:
-            ids = [self._sent_again(wanted, stretch, actor) for stretch in found.stretches]
-            detail = json.dumps({**found.as_dict(), "holds": ids, "rate": wanted.rate})
-            self._rows(sql.AUDIT, actor=actor, act="republish", row=None, detail=detail, why=why)
-        return ids
-
-    def _sent_again(self, wanted: Wanted, stretch: Stretch, actor: str) -> int:
-        ordered = self._rows(sql.ORDER, shard=stretch.shard)
-        if not ordered or ordered[0][2]:
-            raise NotReady(
-                "the number of shards changes, and rows of a topic that goes again would belong to several of them; "
-                "`packhorse relay shards` shows when that is done: order it again then"
-            )
-        owned, horizon, _ = ordered[0]
-        open_ = self._rows(sql.OPEN_OF, shard=stretch.shard, type=wanted.aggregatetype)
-        now = replace(stretch, open_holds=tuple(id_ for id_, *_ in open_), owner="a relay" if owned else None)
-        checked(Found(wanted=wanted, stretches=(now,), oldest=None))
-        again = {"until": stretch.until, "rate": wanted.rate, "reason": reason_of(stretch, actor)}
-        if open_:
-            self._execute(sql.FENCE, {"shard": stretch.shard})
-        for id_, _, at in open_:
-            self._rows(sql.REWIND, id=id_, begin=before(at, stretch.xid), **again)
-        if topic := [int(id_) for id_, scope, _ in open_ if scope == "topic"]:
-            return topic[0]
-        made = self._rows(
-            sql.REPUBLISH, shard=stretch.shard, type=wanted.aggregatetype,
-            begin=f"{stretch.xid}:{stretch.xid}:", horizon=horizon, first=stretch.first, **again,
-        )  # fmt: skip
-        return int(made[0][0])
-
-    def _found(self, wanted: Wanted) -> Found:
-        stretches = [
-            self._stretch(wanted, shard, horizon, owner if owned else None)
-            for shard, horizon, owned, owner in self._rows(sql.POSITIONS)
-        ]
-        oldest = self._rows(sql.OLDEST)
-        return Found(
-            wanted=wanted, stretches=tuple(each for each in stretches if each is not None), oldest=oldest[0] if oldest else None
-        )  # fmt: skip
-
-    def _stretch(self, wanted: Wanted, shard: int, horizon: str, owner: str | None) -> Stretch | None:
-        here = {"shard": shard, "type": wanted.aggregatetype}
-        by_seq = isinstance(wanted.first, int)
-        first = self._rows(sql.FIRST_BY_SEQ if by_seq else sql.FIRST_BY_TIME, first=wanted.first, **here)[0][
-            0
-        ]
-        until = None
-        if wanted.last is not None:
-            by_seq = isinstance(wanted.last, int)
-            until = self._rows(sql.LAST_BY_SEQ if by_seq else sql.LAST_BY_TIME, last=wanted.last, **here)[0][
-                0
-            ]
-        if first is None or (wanted.last is not None and (until is None or until < first)):
-            return None
-        xid, rows, unpublished, discarded, last, begins, ends = self._rows(
-            sql.RANGE, first=first, last=until, horizon=horizon, **here
-        )[0]
-        open_ = tuple(id_ for id_, *_ in self._rows(sql.OPEN_OF.replace(" FOR UPDATE", ""), **here))
-        return Stretch(
-            shard=shard, first=first, last=last, until=until, xid=int(xid), horizon=horizon, rows=rows, unpublished=unpublished,
-            discarded=discarded, begins=begins, ends=ends, owner=owner, open_holds=open_,
-        )  # fmt: skip
-
     def explained(self, view: HoldView) -> Exception | None:
         """Return why no release of *view* can be ordered, with who acted on it last; None: it can."""
         with self._translated():
@@ -262,46 +155,6 @@ class PostgresOrders:
 
     def _views(self, *, all: bool, ids: list[int] | None) -> list[HoldView]:  # noqa: A002 the parameter's name in the statement
         return [_view(row) for row in self._rows(sql.HOLDS, all=all, ids=ids, limit=MOST)]
-
-    @contextmanager
-    def _ordering(self, person: Person, doing: str) -> Iterator[str]:
-        """
-        Run the block in one transaction, durable when it is over, once the right is checked and locked; hand out who acts.
-
-        Raises:
-            Forbidden: *person* may not do what *doing* says.
-        """
-        with self._translated(), self._connection.transaction():
-            self._rows(sql.LIMITS)
-            yield allowed(self._connection, self._schema, person, Right.ACT, doing=doing)
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            with translated(self._connection):
-                yield
-        except StatementFailed as error:
-            raise DatabaseUnavailable(f"{error}; nothing was changed, try again") from error
-        except NotReady as error:
-            if isinstance(error.__cause__, psycopg.errors.InsufficientPrivilege):
-                said = str(error).partition("; `packhorse")[0]
-                raise NotReady(
-                    f"{said}; `packhorse migrate sql --grants operator=ROLE` prints the rights"
-                ) from error
-            raise
-
-    def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        return self._execute(statement, values).fetchall()
-
-    def _execute(self, statement: str, values: dict[str, object]) -> psycopg.Cursor[tuple[Any, ...]]:
-        mine = ""
-        if "{mine}" in statement:
-            shards = self._connection.execute(sql.SHARDS.format(schema=self._schema)).fetchone()
-            assert shards is not None
-            if shards[0] > 1:
-                mine = relay_sql.MINE.format(shards=shards[0], shard=values["shard"])
-        text = statement.format(schema=self._schema, mine=mine, scanned=SCANNED)
-        return self._connection.execute(text.encode(), values)
 
 
 def _view(row: tuple[Any, ...]) -> HoldView:

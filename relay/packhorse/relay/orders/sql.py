@@ -113,18 +113,18 @@ SELECT r.shard, r.horizon::text, coalesce(r.token IS NOT NULL AND r.lease_until 
 """
 
 FIRST_BY_SEQ = """
-SELECT min(o.seq) FROM "{schema}".outbox AS o WHERE o.aggregatetype = %(type)s AND o.seq >= %(first)s{mine}
+SELECT min(o.seq) FROM "{schema}".outbox AS o WHERE o.aggregatetype = %(type)s AND o.seq >= %(edge)s{mine}
 """
 FIRST_BY_TIME = """
 SELECT min(o.seq) FROM "{schema}".outbox AS o
- WHERE o.aggregatetype = %(type)s AND o.created_at >= %(first)s::timestamptz AT TIME ZONE 'UTC'{mine}
+ WHERE o.aggregatetype = %(type)s AND o.created_at >= %(edge)s::timestamptz AT TIME ZONE 'UTC'{mine}
 """
 LAST_BY_SEQ = """
-SELECT max(o.seq) FROM "{schema}".outbox AS o WHERE o.aggregatetype = %(type)s AND o.seq <= %(last)s{mine}
+SELECT max(o.seq) FROM "{schema}".outbox AS o WHERE o.aggregatetype = %(type)s AND o.seq <= %(edge)s{mine}
 """
 LAST_BY_TIME = """
 SELECT max(o.seq) FROM "{schema}".outbox AS o
- WHERE o.aggregatetype = %(type)s AND o.created_at <= %(last)s::timestamptz AT TIME ZONE 'UTC'{mine}
+ WHERE o.aggregatetype = %(type)s AND o.created_at <= %(edge)s::timestamptz AT TIME ZONE 'UTC'{mine}
 """
 """Where a range begins and ends: the release goes by seq, so a range by time is widened to whole stretches of seq."""
 
