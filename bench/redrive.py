@@ -1,7 +1,7 @@
 """
 How fast redriven messages and parked keys go through the processor, and what live messages of the group feel of it.
 
-    python -m bench.redrive [--messages 100000] [--rounds 3] [--before FOLDER --before-messages 3000]
+    python -m bench.redrive [--messages 100000] [--rounds 3] [--pace 500] [--before FOLDER --before-messages 3000]
 
 Each round: live messages alone; the same while all quarantined messages are redriven at once, by the console's statements put
 set-wise; the same while as many parked keys, each with one follower, are woken. Every message has a key of its own. Counted is
@@ -17,8 +17,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -36,19 +37,26 @@ LIVE, REDRIVE, WAKES = "live alone", "redrive", "wakes"
 FIRST_LIVE = 10_000_000
 STUCK = 1_800.0
 LOOK = 0.2
+PACED = 0.1
 
 TOPIC_ID = "SELECT topic_id FROM packhorse.watermark WHERE group_id = %(group)s AND topic = %(topic)s LIMIT 1"
-ORDERS = (
+QUARANTINED = "SELECT message_id FROM packhorse.quarantined_message WHERE group_id = %(group)s AND topic = %(topic)s AND state = 'quarantined'"
+REDRIVEN = (
     """UPDATE packhorse.quarantined_message AS q SET state = 'redriven', redrives = q.redrives + 1, redrive_sent_at = NULL
-WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.state = 'quarantined'""",
+WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = ANY(%(members)s)""",
     """UPDATE packhorse.inbox AS i SET outcome = 'retry', attempt = i.attempt + 1, due_at = clock_timestamp(), changed_at = clock_timestamp()
-WHERE i.group_id = %(group)s AND i.topic = %(topic)s AND i.outcome = 'quarantine'""",
+WHERE i.group_id = %(group)s AND i.topic = %(topic)s AND i.message_id = ANY(%(members)s)""",
     """INSERT INTO packhorse.parked_key (group_id, topic, key_hash, key, partition, head_id, token)
 SELECT q.group_id, q.topic, q.key_hash, q.key, q.partition, q.message_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-FROM packhorse.quarantined_message AS q WHERE q.group_id = %(group)s AND q.topic = %(topic)s ON CONFLICT DO NOTHING""",
+FROM packhorse.quarantined_message AS q WHERE q.group_id = %(group)s AND q.topic = %(topic)s AND q.message_id = ANY(%(members)s)
+ON CONFLICT DO NOTHING""",
 )
-"""What the console does of one message, of all."""
-WAKE = "UPDATE packhorse.parked_key SET wake_at = clock_timestamp() WHERE group_id = %(group)s"
+"""What the console does of one message, of many."""
+ASLEEP = "SELECT key_hash FROM packhorse.parked_key WHERE group_id = %(group)s AND topic = %(topic)s"
+WOKEN = (
+    """UPDATE packhorse.parked_key SET wake_at = clock_timestamp()
+WHERE group_id = %(group)s AND topic = %(topic)s AND key_hash = ANY(%(members)s)""",
+)
 SLOWEST = """
 SELECT calls, round(total_exec_time)::int, (mean_exec_time * 1000)::int, rows, substr(regexp_replace(query, '\\s+', ' ', 'g'), 1, 110)
 FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -76,13 +84,28 @@ class Found:
     database: float
 
 
+Fill = Callable[[Place, UUID, int], None]
+
+
+class Way(NamedTuple):
+    """How messages are put where they wait, what finds them there, and what lets those of a list go."""
+
+    fill: Fill
+    found: str
+    orders: tuple[str, ...]
+
+
+WAYS = {LIVE: None, REDRIVE: Way(quarantine, QUARANTINED, REDRIVEN), WAKES: Way(park, ASLEEP, WOKEN)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How many messages go through, and how many live ones come a second, in the least number of seconds."""
+    """How many messages go through, ordered *pace* a second (0: at once), and how many live ones come a second, in the least number of seconds."""
 
     messages: int
     rate: int
     seconds: float
+    pace: int = 0
     statements: bool = False
 
 
@@ -94,6 +117,7 @@ def main() -> None:
     add = parser.add_argument
     add("--messages", type=int, default=100_000, help="redriven, and woken [%(default)s]")
     add("--rounds", type=int, default=3, help="[%(default)s]")
+    add("--pace", type=int, default=0, help="ordered a second; 0: all at once [%(default)s]")
     add("--rate", type=int, default=200, help="live messages a second; 0: none [%(default)s]")
     add("--seconds", type=float, default=15, help="of live messages alone [%(default)s]")
     add(
@@ -105,13 +129,17 @@ def main() -> None:
     add("--before-messages", type=int, default=3_000, help="it may be slow [%(default)s]")
     given = parser.parse_args()
     sizes = Sizes(
-        messages=given.messages, rate=given.rate, seconds=given.seconds, statements=given.statements
+        messages=given.messages,
+        rate=given.rate,
+        seconds=given.seconds,
+        pace=given.pace,
+        statements=given.statements,
     )
     with private_ground() as ground:
         turns = _turns(ground, given.mode, sizes, given.only.split(","), {})
         if given.before is not None:
             path = ":".join(str(given.before / root) for root in ROOTS)
-            few = Sizes(messages=given.before_messages, rate=given.rate, seconds=given.seconds)
+            few = replace(sizes, messages=given.before_messages, statements=False)
             others = _turns(ground, given.mode, few, given.only.split(","), {"PYTHONPATH": path})
             turns |= {f"{name}, before": run for name, run in others.items()}
         _print_ratios(rounds(list(turns), given.rounds, lambda name: turns[name](), _show))
@@ -121,10 +149,9 @@ def _turns(
     ground: Ground, mode: str, sizes: Sizes, only: list[str], settings: Mapping[str, str]
 ) -> dict[str, Callable[[], Found]]:
     contestant = packhorse("packhorse", mode, settings=settings)
-    ways = {LIVE: None, REDRIVE: (quarantine, ORDERS), WAKES: (park, (WAKE,))}
     return {
         name: (lambda way=way: measured(ground, contestant, sizes, way))  # type: ignore[misc]
-        for name, way in ways.items()
+        for name, way in WAYS.items()
         if name in only
     }
 
@@ -153,19 +180,14 @@ def _print_ratios(found: Mapping[str, list[Found | None]]) -> None:
             print(f"  ÷ before: {statistics.median(rates) / statistics.median(before):.1f}")
 
 
-Fill = Callable[[Place, UUID, int], None]
-
-
-def measured(
-    ground: Ground, contestant: Contestant, sizes: Sizes, way: tuple[Fill, tuple[str, ...]] | None
-) -> Found:
+def measured(ground: Ground, contestant: Contestant, sizes: Sizes, way: Way | None) -> Found:
     """Let *way*'s messages go through, beside live ones."""
     with ground.standing(ground.empty("avro")) as place:
         contestant.before(place)
         with watched_results(place) as seen, running(contestant, place) as children:
             topic_id = _first_result(place, seen)
             if way is not None:
-                way[0](place, topic_id, sizes.messages)
+                way.fill(place, topic_id, sizes.messages)
             ground.checkpoint()
             if sizes.statements:
                 with psycopg.connect(place.database, autocommit=True) as connection:
@@ -174,12 +196,11 @@ def measured(
             pids = children[0].pid, ground.processes["postgres"]
             with _live(place, sizes.rate) as live:
                 time.sleep(2)
-                if way is not None:
-                    _order(place, way[1])
                 cpu, began = [cpu_seconds(pid) for pid in pids], time.time()
                 if way is None:
                     time.sleep(sizes.seconds)
                 else:
+                    began = _order(place, way, sizes.pace)
                     _until_done(place, children[0])
                 ended = time.time()
                 cpu = [cpu_seconds(pid) - before for pid, before in zip(pids, cpu, strict=True)]
@@ -234,11 +255,21 @@ def _first_result(place: Place, seen: Mapping[int, float]) -> UUID:
     return found
 
 
-def _order(place: Place, orders: tuple[str, ...]) -> None:
-    """Give the orders in one transaction."""
+def _order(place: Place, way: Way, pace: int) -> float:
+    """Give the orders, each portion in one transaction; return when the first was committed."""
+    who: dict[str, object] = {"group": place.group, "topic": place.topic}
     with psycopg.connect(place.database) as connection:
-        for order in orders:
-            connection.execute(order.encode(), {"group": place.group, "topic": place.topic})
+        members = [found for (found,) in connection.execute(way.found.encode(), who)]
+        connection.commit()
+        portion, began = (max(1, round(pace * PACED)) if pace else len(members)), 0.0
+        for first in range(0, len(members), portion):
+            while began and (left := began + first / pace - time.time()) > 0:
+                time.sleep(left)
+            for order in way.orders:
+                connection.execute(order.encode(), {**who, "members": members[first : first + portion]})
+            connection.commit()
+            began = began or time.time()
+    return began
 
 
 def _until_done(place: Place, child: "subprocess.Popen[str]") -> None:

@@ -21,6 +21,7 @@ from tests.contract.processor.parties import (
     stopped,
 )
 
+from packhorse.core.clock import SystemClock
 from packhorse.core.errors import BrokerUnavailable
 from packhorse.processor.copies import CopiesMissed, Copy
 from packhorse.processor.plant import Plant
@@ -28,7 +29,7 @@ from packhorse.processor.record import WAKE, key_hash
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.store import PORTION, After, Place, Statement
 from packhorse.processor.watching.renewer import Renewer
-from packhorse.processor.watching.watchdog import Watchdog
+from packhorse.processor.watching.watchdog import EVERY, SOON, Watchdog
 from packhorse.producer import Outbox
 
 K = key_hash(b"k")
@@ -165,6 +166,45 @@ def test_what_is_owed_is_sent_portion_after_portion_in_one_look(ground: Ground) 
     ground.later("quarantined_message", "quarantined_at")
     assert ground.watchdog.look() == count
     assert {n for n, _, _ in ground.topic.taken()} == set(range(count))
+
+
+class Still(SystemClock):
+    """A clock whose monotonic time goes on when the test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def test_what_comes_steadily_is_looked_for_soon_and_all_once_a_second(ground: Ground) -> None:
+    """
+    Fails when it waits for the next second: a second's worth of redriven messages would go in one burst, before which live ones wait; or
+    when each of these looks goes over all that there is.
+    """
+    clock = Still()
+    ground.plant = replace(ground.plant, clock=clock)
+    ground.watchdog.stop()
+    ground.watchdog = Watchdog(ground.plant)
+
+    def redriven(number: int) -> None:
+        ground.party.record(stopped(number, b"%d" % number))
+        ground.party.connection.execute("UPDATE packhorse.quarantined_message SET state = 'redriven'")
+        ground.party.connection.execute(
+            "UPDATE packhorse.inbox SET outcome = 'retry', attempt = 2, due_at = clock_timestamp() WHERE attempt = 1"
+        )
+
+    assert ground.watchdog.turn() == EVERY
+    clock.seconds = 1.0
+    redriven(1)
+    assert (ground.watchdog.turn(), ground.topic.taken()) == (SOON, [(1, "retry.0s", 2)])
+    redriven(2)
+    ground.party.record(failed(3, b"3"))
+    ground.later("retry_message", "due_at", seconds=75)
+    assert (ground.watchdog.turn(), ground.topic.taken()) == (SOON, [(2, "retry.0s", 2)])
+    assert (ground.watchdog.turn(), ground.topic.taken()) == (EVERY, [])
+    assert (ground.watchdog.turn(), ground.topic.taken()) == (SOON, [(3, "retry.1m", 2)])
 
 
 @pytest.mark.case("T-19")

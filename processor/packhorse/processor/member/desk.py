@@ -135,6 +135,7 @@ class Desk:
         slot = self._slots.get(place)
         if slot is None or not records:
             return
+        self._dispatcher.arrived(slot, self._clock.monotonic())
         slot.arriving = records
         self._handle(place, Fetched(first=records[0].offset, last=records[-1].offset))
         slot.arriving = ()
@@ -222,8 +223,8 @@ class Desk:
                 self._handle(place, Tick())
 
     def dispatch(self) -> None:
-        """Hand chunks to the lanes that have nothing to do, one partition after another."""
-        self._dispatcher.dispatch()
+        """Hand chunks to the lanes that have nothing to do."""
+        self._dispatcher.dispatch(self._clock.monotonic())
 
     def drain(self, places: Iterable[Place]) -> None:
         """Begin nothing more in *places*; what runs may end."""

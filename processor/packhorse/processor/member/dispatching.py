@@ -7,6 +7,7 @@ from packhorse.processor.member.gates import Gates
 from packhorse.processor.member.jobs import ChunkJob, Place
 from packhorse.processor.member.ports import Works
 from packhorse.processor.member.queue import Waiting
+from packhorse.processor.member.sharing import Sharing
 from packhorse.processor.member.slot import Slot
 from packhorse.processor.partition.state import Limits
 from packhorse.processor.running.attempting import MOST_SAVEPOINTS
@@ -44,24 +45,31 @@ class Dispatcher:
         self._out: set[int] = set()
         self._slow: set[int] = set()
         self._marked: dict[int, bool] = {}
-        self._turn = 0
+        self._sharing = Sharing(lanes)
+        self._turns = {False: 0, True: 0}
 
     @property
     def idle(self) -> int:
         """Return how many lanes have nothing to do."""
         return self._lanes - len(self._out)
 
+    def arrived(self, slot: Slot, now: float) -> None:
+        """Take that records of *slot* have come."""
+        if slot.stream is not None and not slot.stream.carries:
+            self._sharing.arrived(now)
+
     def ended(self, number: int) -> None:
         """Take that the job *number* is reported."""
+        self._sharing.ended(number)
         self._out.discard(number)
         self._slow.discard(number)
         if self._marked.pop(number, None) is not None:
             for slot in self._slots.values():
                 slot.dry = False
 
-    def dispatch(self) -> None:
+    def dispatch(self, now: float) -> None:
         """
-        Hand chunks to the lanes that have nothing to do, one partition after another.
+        Hand chunks to the lanes that have nothing to do: sources and retry topics as `Sharing` says, of each one partition after another.
 
         One lane is kept from slow keys while there is other work. What counts is how many lanes they have, not how many are
         idle: when all are busy they free one at a time, and a slow key would wait until nobody else has work.
@@ -70,22 +78,25 @@ class Dispatcher:
             pass
         while self.idle > 0:
             spare = self._lanes == 1 or len(self._slow) < self._lanes - 1
-            if not (self._next_chunk(slow=spare) or (not spare and self._next_chunk(slow=True))):
+            if not (self._next_chunk(now, slow=spare) or (not spare and self._next_chunk(now, slow=True))):
                 return
 
-    def _next_chunk(self, *, slow: bool) -> bool:
-        places = list(self._slots)
+    def _next_chunk(self, now: float, *, slow: bool) -> bool:
+        return any(self._chunk_of(again=again, slow=slow) for again in self._sharing.turns(now))
+
+    def _chunk_of(self, *, again: bool, slow: bool) -> bool:
+        places, turn = list(self._slots), self._turns[again]
         for step in range(len(places)):
-            place = places[(self._turn + step) % len(places)]
+            place = places[(turn + step) % len(places)]
             slot = self._slots[place]
-            if slot.dry or not slot.state.may_run:
+            if slot.dry or not slot.state.may_run or slot.stream is None or slot.stream.carries is not again:
                 continue
             limit = min(slot.state.limit, MOST_SAVEPOINTS) if slot.careful else slot.state.limit
             chunk = slot.queue.take(
                 limit, lonely=slot.suspects, shut=self._gates.shut, barred=self._barred(slot), slow=slow
             )
             if chunk:
-                self._turn = (self._turn + step + 1) % len(places)
+                self._turns[again] = (turn + step + 1) % len(places)
                 self._submit(place, slot, chunk)
                 return True
             slot.dry = slow
@@ -148,6 +159,7 @@ class Dispatcher:
         slot.careful = max(0, slot.careful - 1)
         slot.flights[job.number] = chunk
         self._out.add(job.number)
+        self._sharing.begun(job.number, again=job.stream.carries)
         if job.marked and suspect is not None:
             self._marked[job.number] = suspect.begun
         if slot.queue.is_slow(chunk[0].key):

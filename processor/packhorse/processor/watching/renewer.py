@@ -86,7 +86,11 @@ class Renewer:
         return self._last is not None and one <= self._last, one
 
     def _serve(self) -> None:
-        forever(self.renew, self._stop, self._plant, every=EVERY, name="renewer")
+        def renew() -> float:
+            self.renew()
+            return EVERY
+
+        forever(renew, self._stop, self._plant, every=EVERY, name="renewer")
         self._close()
 
     def _close(self) -> None:

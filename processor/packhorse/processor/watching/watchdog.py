@@ -20,7 +20,11 @@ from packhorse.processor.storing.store import PORTION, After, Quarantined, Steps
 from packhorse.processor.storing.transaction import transaction
 
 EVERY = 1.0
-"""Seconds between two looks that found no more than a portion of anything."""
+"""Seconds to the next look behind one that found nothing."""
+SOON = 0.1
+"""Least seconds until more is looked for of the kinds that something was found of: what comes steadily is not sent in a burst each second."""
+REST = 9
+"""How many times as long as these looks take, they wait; with EVERY seconds a whole look is due again."""
 SLICE = 2.0
 """Seconds after which a look that finds full portions ends; the next one begins at once."""
 COUNT_EVERY = 5.0
@@ -68,6 +72,8 @@ class Watchdog:
         self._after: dict[str, After] = {}
         self._upkeep = Upkeep(plant)
         self._owes = False
+        self._found: Sequence[Act] = ()
+        self._whole_at = 0.0
         self._lost_at = 0.0
 
     def start(self) -> None:
@@ -113,8 +119,8 @@ class Watchdog:
     def _act(self, acts: Sequence[Act]) -> int:
         """Do *acts* in turn, and those again that had a full portion, until none has or the slice is over; return how much that was."""
         clock = self._plant.clock
-        until, sent, missed = clock.monotonic() + SLICE, 0, list[BrokerUnavailable]()
-        self._owes = False
+        until, sent, missed, some = clock.monotonic() + SLICE, 0, list[BrokerUnavailable](), list[Act]()
+        self._owes, self._found = False, ()
         while acts:
             full = list[Act]()
             for act in acts:
@@ -126,12 +132,15 @@ class Watchdog:
                 sent += found
                 if found >= PORTION:
                     full.append(act)
+                elif found:
+                    some.append(act)
             acts = full
             if acts and (self._stop.is_set() or clock.monotonic() >= until):
                 self._owes = True
                 break
         if missed:
             raise missed[0]
+        self._found = some
         return sent
 
     def _count(self, connection: postgres.GuardedConnection) -> None:
@@ -219,14 +228,21 @@ class Watchdog:
         return wake_up(head, group=group, source=wake.topic, partition=wake.partition, key=wake.key)
 
     def _watch(self) -> None:
-        forever(self._look_on, self._stop, self._plant, every=EVERY, name="watchdog")
+        forever(self.turn, self._stop, self._plant, every=EVERY, name="watchdog")
         self._close()
 
-    def _look_on(self) -> None:
-        """Look, and again at once as long as portions are full."""
-        self.look()
+    def turn(self) -> float:
+        """Look: at all once EVERY seconds, in between for more of what was found; return the seconds to the next look."""
+        clock = self._plant.clock
+        began = clock.monotonic()
+        if self._found and began < self._whole_at:
+            self._act(self._found)
+        else:
+            self._whole_at = began + EVERY
+            self.look()
         while self._owes and not self._stop.is_set():
             self.look()
+        return min(EVERY, max(SOON, REST * (clock.monotonic() - began))) if self._found else EVERY
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
@@ -251,15 +267,19 @@ class Watchdog:
 
 
 def forever(
-    look: Callable[[], object], stop: threading.Event, plant: Plant, *, every: float, name: str
+    look: Callable[[], float], stop: threading.Event, plant: Plant, *, every: float, name: str
 ) -> None:
-    """Look again and again until *stop* is set; trouble is told once and waited out, what nobody foresaw ends the process."""
-    failures, policy = 0, Backoff(first=every)
+    """
+    Look again and again until *stop* is set, at first after *every* seconds, then after those that the last look returned.
+
+    Trouble is told once and waited out, what nobody foresaw ends the process.
+    """
+    failures, policy, wait = 0, Backoff(first=every), every
     while not stop.wait(
-        every if not failures else delay_after(failures, policy, jitter=plant.chance.fraction())
+        wait if not failures else delay_after(failures, policy, jitter=plant.chance.fraction())
     ):
         try:
-            look()
+            wait = look()
             failures = 0
         except PackhorseError as error:
             failures += 1
