@@ -114,7 +114,7 @@ def test_the_keeper_notices_that_the_run_is_anothers() -> None:
         ) is (Ending.MOVED)
 
 
-def worked(leases: Leased, shell: Steps, run_id: int = 1) -> Ending:
+def worked(leases: Leased, shell: Steps, run_id: int = 1, *, stand_by: bool = False) -> Ending:
     return work(
         run_id,
         what="redrive",
@@ -123,6 +123,7 @@ def worked(leases: Leased, shell: Steps, run_id: int = 1) -> Ending:
         begin=lambda lease: shell,
         tell=lambda text: None,
         stop=shell.stop,
+        stand_by=stand_by,
     )
 
 
@@ -139,6 +140,32 @@ def test_the_lease_is_left_however_the_work_ends() -> None:
 def test_a_run_that_lives_elsewhere_is_not_taken() -> None:
     with pytest.raises(OwnershipLost, match="worked on by ann; see packhorse redrive status 1"):
         worked(Leased(held=True, moves=True), Steps([]))
+
+
+@dataclass
+class Elsewhere(Leased):
+    """A run that another works on; *looks* says what becomes of it at each look: it goes on, is away, ends, or is let go."""
+
+    looks: list[str] = field(default_factory=list)
+
+    def standing(self, run: int) -> Standing | None:
+        look = self.looks.pop(0)
+        if look == "away":
+            raise DatabaseUnavailable("away")
+        self.state = "ended" if look == "ended" else "running"
+        self.held = look != "let go"
+        return super().standing(run)
+
+
+def test_whoever_stands_by_waits_for_the_end_of_the_run_or_of_its_runner() -> None:
+    """Fails when whoever has confirmed a run is turned away by a server that was faster, or by a database that was away in between."""
+    ended = Elsewhere(held=True, moves=True, looks=["goes on", "goes on", "away", "goes on", "ended"])
+    assert worked(ended, Steps([]), stand_by=True) is Ending.MOVED
+    assert ended.looks == []
+    free = Elsewhere(held=True, moves=True, looks=["goes on", "goes on", "let go"])
+    assert worked(free, Steps([Step(over=True)]), stand_by=True) is Ending.OVER
+    with pytest.raises(DatabaseUnavailable):
+        worked(Elsewhere(held=True, looks=["away"]), Steps([]), stand_by=True)
 
 
 def test_a_run_that_does_not_run_is_not_worked_on() -> None:

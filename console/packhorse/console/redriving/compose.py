@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from packhorse.console.settings import ConsoleSettings
 
 
-def work_in_foreground(settings: "ConsoleSettings", redrive_id: int) -> Ending:
+def work_in_foreground(settings: "ConsoleSettings", redrive_id: int, *, stand_by: bool) -> Ending:
     """
     Work on a confirmed set in this process until it ends, is paused or halted, or this process is asked to stop.
 
@@ -22,7 +22,7 @@ def work_in_foreground(settings: "ConsoleSettings", redrive_id: int) -> Ending:
     """
     with stoppable() as stop, progress_told() as tell:
         return compose.work_in_foreground(
-            redrive_id, settings, kind=REDRIVES, making=_shells, tell=tell, stop=stop
+            redrive_id, settings, kind=REDRIVES, making=_shells, tell=tell, stop=stop, stand_by=stand_by
         )
 
 

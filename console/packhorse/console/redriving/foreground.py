@@ -51,7 +51,7 @@ def run_set(request: Request, settings: ConsoleSettings) -> int:
             if not request.yes:
                 confirmed(f"redrive {counted(progress.waiting, 'message')}?")
         service.redrives.confirm(request.redrive_id, why=request.why)
-    return _worked(request, settings)
+    return _worked(request, settings, stand_by=True)
 
 
 def resume_set(request: Request, settings: ConsoleSettings) -> int:
@@ -72,7 +72,7 @@ def resume_set(request: Request, settings: ConsoleSettings) -> int:
             raise UsageError(f"redrive {row.id} is {row.state}: say with --why why it goes on")
         else:
             service.redrives.resume(request.redrive_id, why=request.why)
-    return _worked(request, settings)
+    return _worked(request, settings, stand_by=row.state is not RunState.RUNNING)
 
 
 def _show(service: Service, row: RedriveRow, progress: Progress, why: str) -> None:
@@ -83,11 +83,11 @@ def _show(service: Service, row: RedriveRow, progress: Progress, why: str) -> No
     tell(f"on the record as {service.people.actor()}: {why.strip()}")
 
 
-def _worked(request: Request, settings: ConsoleSettings) -> int:
+def _worked(request: Request, settings: ConsoleSettings, *, stand_by: bool) -> int:
     """Work on the set unless it is left to a server, and say how it stands."""
     ending = None
     if not request.detach:
-        ending = work_in_foreground(settings, request.redrive_id)
+        ending = work_in_foreground(settings, request.redrive_id, stand_by=stand_by)
     with service_of(settings, claimed=request.claimed) as service:
         row, progress = service.redrives.find(request.redrive_id)
     if request.as_json:

@@ -58,7 +58,7 @@ def run(
             terminal().print(run_sheet(service.replays.show(replay)))
             confirmed("run it?")
         service.replays.confirm(replay, why=why)
-    _work(replay, settings, as_json=as_json)
+    _work(replay, settings, stand_by=True, as_json=as_json)
 
 
 @app.command()
@@ -98,7 +98,7 @@ def resume(
             if why is None:
                 raise UsageError(f"replay {replay} is {found.state}: say with --why why it goes on")
             service.replays.resume(replay, why=why, most_failures=most_failures)
-    _work(replay, settings, as_json=as_json)
+    _work(replay, settings, stand_by=found.state != "running", as_json=as_json)
 
 
 @app.command()
@@ -196,12 +196,12 @@ def list_runs(
         tell("no replay" + (" fits" if group or topic else ""))
 
 
-def _work(replay: int, settings: "ConsoleSettings", *, as_json: bool) -> None:
+def _work(replay: int, settings: "ConsoleSettings", *, stand_by: bool, as_json: bool) -> None:
     from packhorse.console.replaying.foreground import code_of, work_here
     from packhorse.console.running.working import progress_told, stoppable
 
     with stoppable() as stopping, progress_told() as progress:
-        worked = work_here(replay, settings, tell=progress, stop=stopping)
+        worked = work_here(replay, settings, tell=progress, stop=stopping, stand_by=stand_by)
     _shown(worked.run, as_json=as_json)
     raise typer.Exit(code_of(worked))
 

@@ -31,17 +31,21 @@ class Worked:
     run: Run
 
 
-def work_here(run: int, settings: ConsoleSettings, *, tell: Tell, stop: threading.Event) -> Worked:
+def work_here(
+    run: int, settings: ConsoleSettings, *, tell: Tell, stop: threading.Event, stand_by: bool = False
+) -> Worked:
     """
     Work on replay *run* until it ends, halts, is somebody else's, or *stop* is set; trouble underneath is waited out.
 
     Raises:
         SettingsError: No broker is set.
-        OwnershipLost: Another runner lives and works on it.
+        OwnershipLost: Another runner lives and works on it, and we do not stand by.
         UnknownId: There is no such replay.
     """
     making = _shells(settings, this_process(token=settings.token_in_clear()))
-    ending = compose.work_in_foreground(run, settings, kind=REPLAYS, making=making, tell=tell, stop=stop)
+    ending = compose.work_in_foreground(
+        run, settings, kind=REPLAYS, making=making, tell=tell, stop=stop, stand_by=stand_by
+    )
     with service_of(settings) as service:
         return Worked(ending=ending, run=service.replays.show(run))
 

@@ -26,15 +26,16 @@ def work_in_foreground(
     making: Making,
     tell: Tell,
     stop: threading.Event,
+    stand_by: bool = False,
 ) -> Ending:
     """
     Work on run *run_id* in this process until it is over, somebody else's, or *stop* is set; trouble underneath is waited out.
 
-    The work and the lease have a connection each, which come again after trouble.
+    The work and the lease have a connection each, which come again after trouble. *stand_by*: as `work` has it.
 
     Raises:
         UnknownId: There is no such run.
-        OwnershipLost: Another runner lives and works on it.
+        OwnershipLost: Another runner lives and works on it, and we do not stand by.
     """
     from packhorse.console.running.postgres import Leases, lasting
 
@@ -48,6 +49,7 @@ def work_in_foreground(
             begin=making(database, leases),
             tell=tell,
             stop=stop,
+            stand_by=stand_by,
         )
 
 

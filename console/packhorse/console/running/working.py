@@ -44,19 +44,22 @@ def work(
     begin: Begin,
     tell: Tell,
     stop: threading.Event,
+    stand_by: bool = False,
 ) -> Ending:
     """
     Take run *run_id* and work on it in this thread until it ends; return why it did.
 
-    A run whose runner was killed is taken once its lease has run out, which is waited for. *what* is what the run is called:
-    redrive or replay. *leases* and *renewing* are the same over two connections: one for this thread, one for the keeper's.
+    A run whose runner was killed is taken once its lease has run out, which is waited for. With *stand_by* one that another
+    runner works on is waited for too, to its end or to that runner's: where a run was let go just now, a server may have been
+    faster. *what* is what the run is called: redrive or replay. *leases* and *renewing* are the same over two connections: one
+    for this thread, one for the keeper's.
 
     Raises:
         UnknownId: There is no such run.
-        OwnershipLost: Another runner lives and works on it.
+        OwnershipLost: Another runner lives and works on it, and we do not stand by.
         PackhorseError: What the shell can't mend; the lease was left.
     """
-    lease = _taken(run_id, what, leases, tell, stop)
+    lease = _taken(run_id, what, leases, tell, stop, stand_by=stand_by)
     if lease is None:
         return Ending.LEFT if stop.is_set() else Ending.MOVED
     shell = begin(lease)
@@ -68,23 +71,33 @@ def work(
         _leave(leases, lease)
 
 
-def _taken(run_id: int, what: str, leases: Leasing, tell: Tell, stop: threading.Event) -> Lease | None:
+def _taken(
+    run_id: int, what: str, leases: Leasing, tell: Tell, stop: threading.Event, *, stand_by: bool
+) -> Lease | None:
     """Return the lease; None when the run does not run, or we are to stop before it is free."""
-    runner, first = this_runner(), None
+    runner, first, told = this_runner(), None, False
     while not stop.is_set():
-        if (lease := leases.take(run_id, runner)) is not None:
-            return lease
-        now = _standing(leases, run_id, what)
+        try:
+            if (lease := leases.take(run_id, runner)) is not None:
+                return lease
+            now = _standing(leases, run_id, what)
+        except InfrastructureError:
+            if first is None:
+                raise
+            stop.wait(_POLL)
+            continue
         if now.state != "running":
             return None
         if first is None:
             first = now
             if now.alive:
                 tell(f"{what} {run_id} was last worked on by {now.runner}: waits until its lease has run out")
-        elif now.alive and now.lease_until != first.lease_until:
-            raise OwnershipLost(
-                f"{what} {run_id} is being worked on by {now.runner}; see packhorse {what} status {run_id}"
-            )
+        elif now.alive and now.lease_until != first.lease_until and not told:
+            text = f"{what} {run_id} is being worked on by {now.runner}"
+            if not stand_by:
+                raise OwnershipLost(f"{text}; see packhorse {what} status {run_id}")
+            tell(f"{text}; waits for its end here, and packhorse {what} status {run_id} says how far it is")
+            told = True
         stop.wait(_POLL)
     return None
 
