@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -39,7 +39,8 @@ STUCK = 1_800.0
 LOOK = 0.2
 PACED = 0.1
 
-TOPIC_ID = "SELECT topic_id FROM packhorse.watermark WHERE group_id = %(group)s AND topic = %(topic)s LIMIT 1"
+TOPIC_ID = """
+SELECT topic_id FROM packhorse.watermark WHERE group_id = %(group)s AND topic = %(topic)s AND EXISTS (SELECT FROM result) LIMIT 1"""
 QUARANTINED = "SELECT message_id FROM packhorse.quarantined_message WHERE group_id = %(group)s AND topic = %(topic)s AND state = 'quarantined'"
 REDRIVEN = (
     """UPDATE packhorse.quarantined_message AS q SET state = 'redriven', redrives = q.redrives + 1, redrive_sent_at = NULL
@@ -184,8 +185,9 @@ def measured(ground: Ground, contestant: Contestant, sizes: Sizes, way: Way | No
     """Let *way*'s messages go through, beside live ones."""
     with ground.standing(ground.empty("avro")) as place:
         contestant.before(place)
-        with watched_results(place) as seen, running(contestant, place) as children:
-            topic_id = _first_result(place, seen)
+        watched = watched_results(place) if sizes.rate else nullcontext(dict[int, float]())
+        with watched as seen, running(contestant, place) as children:
+            topic_id = _first_result(place)
             if way is not None:
                 way.fill(place, topic_id, sizes.messages)
             ground.checkpoint()
@@ -201,6 +203,7 @@ def measured(ground: Ground, contestant: Contestant, sizes: Sizes, way: Way | No
                     time.sleep(sizes.seconds)
                 else:
                     began = _order(place, way, sizes.pace)
+                    cpu = cpu if sizes.pace else [cpu_seconds(pid) for pid in pids]
                     _until_done(place, children[0])
                 ended = time.time()
                 cpu = [cpu_seconds(pid) - before for pid, before in zip(pids, cpu, strict=True)]
@@ -240,17 +243,15 @@ def _live(place: Place, rate: int, *, first: int = FIRST_LIVE) -> Iterator[dict[
     sent |= dict(json.loads(told))
 
 
-def _first_result(place: Place, seen: Mapping[int, float]) -> UUID:
+def _first_result(place: Place) -> UUID:
     """Wait until the processor works, and return the topic's id."""
-    until = time.monotonic() + 60
-    with _live(place, 10, first=0):
-        while not seen:
+    until, who = time.monotonic() + 60, {"group": place.group, "topic": place.topic}
+    with _live(place, 10, first=0), psycopg.connect(place.database, autocommit=True) as connection:
+        while (row := connection.execute(TOPIC_ID, who).fetchone()) is None:
             time.sleep(0.1)
             if time.monotonic() > until:
                 raise Stuck("no result within 60 s")
-    with psycopg.connect(place.database) as connection:
-        who = {"group": place.group, "topic": place.topic}
-        (found,) = connection.execute(TOPIC_ID, who).fetchone() or (None,)
+    (found,) = row
     assert isinstance(found, UUID)
     return found
 
