@@ -58,6 +58,20 @@ def test_pages_and_one_message_are_what_the_commands_print(
     assert shown.json()["headers"] == [["origin", "test"]]
 
 
+def test_what_is_paused_is_listed_of_one_group_or_of_all(operator: httpx.Client, database: str) -> None:
+    """Fails when whoever does not know which group was paused has to guess it."""
+    assert operator.get("/pauses").json() == {"groups": []}
+    for group in ("figures", "billing"):
+        ahead = {"group": group, "anyway": True, "why": WHY}
+        assert operator.post("/pauses/pause", json=ahead).status_code == 200
+    everywhere = operator.get("/pauses").json()
+    assert everywhere == printed(database, "processor", "paused")
+    assert [each["group"] for each in everywhere["groups"]] == ["billing", "figures"]
+    one = operator.get("/pauses", params={"group": "billing"}).json()
+    assert one == {"groups": [printed(database, "processor", "paused", "--group", "billing")]}
+    assert operator.get("/pauses", params={"group": "nobody"}).status_code == 404
+
+
 def test_a_key_is_shown_only_where_it_is_asked_for(
     viewer: httpx.Client, connection: psycopg.Connection[Any]
 ) -> None:

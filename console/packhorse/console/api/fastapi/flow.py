@@ -67,8 +67,12 @@ def key_explanation(service: Asking, asked: Annotated[KeyExplanationAsked, Query
 
 @router.get("/pauses", response_model=PausesAnswer, openapi_extra=needs(Right.SEE))
 def pauses(service: Asking, asked: Annotated[PausesAsked, Query()]) -> JsonAnswer:
-    """List what is paused in a group, by whom, since when and why."""
-    return JsonAnswer(paused_json(asked.group, service.pausing.paused(asked.group)))
+    """List what is paused, in one group or in all, by whom, since when and why."""
+    if asked.group is None:
+        found = service.pausing.everywhere()
+    else:
+        found = {asked.group: service.pausing.paused(asked.group)}
+    return JsonAnswer({"groups": [paused_json(group, one) for group, one in found.items()]})
 
 
 @router.post("/pauses/pause", response_model=PausedAnswer, openapi_extra=needs(Right.ACT))

@@ -17,9 +17,14 @@ KeyHash = Annotated[
 
 
 class PausesAsked(Asked):
-    """Of which consumer group."""
+    """
+    Of which consumer group.
 
-    group: Name
+    Attributes:
+        group: Without it, of all in which something is paused.
+    """
+
+    group: Name | None = None
 
 
 class PauseAnswer(Answer):
@@ -50,12 +55,18 @@ class PausedKeyAnswer(Answer):
     at: datetime
 
 
-class PausesAnswer(Answer):
+class GroupPausesAnswer(Answer):
     """What is paused in a group."""
 
     group: str
     pauses: list[PauseAnswer]
     keys: list[PausedKeyAnswer]
+
+
+class PausesAnswer(Answer):
+    """What is paused, by group."""
+
+    groups: list[GroupPausesAnswer]
 
 
 class PauseBody(Asked):
