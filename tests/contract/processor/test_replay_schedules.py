@@ -241,6 +241,16 @@ class Truncated(Log):
         return super().batch(most, wait)
 
 
+class MadeAnew(Log):
+    """A topic that another of its name replaces while it is read: after the runner has asked twice, once before it reads."""
+
+    asked = 0
+
+    def topic(self, topic: str) -> tuple[UUID, int]:
+        self.asked += 1
+        return (UUID(int=99), 1) if self.asked > 2 else super().topic(topic)
+
+
 @pytest.fixture
 def replayed(tables: str) -> Iterator[Replayed]:
     with psycopg.connect(tables, autocommit=True) as connection:
@@ -278,6 +288,21 @@ def test_failures_that_an_unanswered_commit_has_counted_off_halt(replayed: Repla
     assert row is not None
     assert row[0] == "halted"
     assert row[1].startswith("1 of the messages failed")
+
+
+def test_records_of_another_topic_of_that_name_are_not_handed_over(replayed: Replayed, tables: str) -> None:
+    """Fails when the topic's id is asked for before the records are read, or once for all."""
+    shell, _ = shell_of(replayed, MadeAnew)
+    with psycopg.connect(tables, autocommit=True) as connection:
+        connection.execute("UPDATE packhorse.replay SET rate = 1000")
+        for step in range(30):
+            if shell.step(3.0 * step).over:
+                break
+        row = connection.execute("SELECT state, said FROM packhorse.replay").fetchone()
+        done = connection.execute("SELECT position, counts FROM packhorse.replay_partition").fetchone()
+    assert row == ("halted", f"topic {TOPIC} was made anew since the plan: its id is {UUID(int=99)}")
+    assert done is not None
+    assert 0 < done[0] == done[1]["handed"] < 6
 
 
 def test_a_gap_that_was_passed_by_an_unanswered_commit_is_not_passed_again(

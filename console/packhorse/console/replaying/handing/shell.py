@@ -96,18 +96,24 @@ class ReplayShell:
 
     def _begin(self) -> Step | None:
         """Check that the topic is the one that was planned for, and find where to go on."""
+        if (halted := self._halted_by_another()) is not None:
+            return halted
+        self._parts, self._unproved = self._tables.standing()
+        self._failed = failed_in(self._parts)
+        self._left = deque(part for part in self._parts if part.position < part.past)
+        return None
+
+    def _halted_by_another(self) -> Step | None:
+        """Halt where the topic is not the one that was planned for; None: it is."""
         try:
             topic_id, _ = self._ranges.topic(self._wanted.topic)
             said = f"topic {self._wanted.topic} was made anew since the plan: its id is {topic_id}"
         except NotReady as error:
             topic_id, said = None, str(error)
-        if topic_id != self._run.topic_id:
-            self._tables.close("halted", said, final=False)
-            return Step(over=True)
-        self._parts, self._unproved = self._tables.standing()
-        self._failed = failed_in(self._parts)
-        self._left = deque(part for part in self._parts if part.position < part.past)
-        return None
+        if topic_id == self._run.topic_id:
+            return None
+        self._tables.close("halted", said, final=False)
+        return Step(over=True)
 
     def _look(self, now: float) -> None:
         """Look at outcomes, some times a second; at what waits behind others once a second, and each time where that decides."""
@@ -156,9 +162,9 @@ class ReplayShell:
             elif reading.tail is not None and self._catches_up(reading, reading.tail):
                 pass
             else:
-                self._portion(reading, most)
+                return self._portion(reading, most)
         except OutOfRange:
-            self._over_the_gap(reading)
+            return self._over_the_gap(reading)
         return Step()
 
     def _next(self) -> _Reading | None:
@@ -215,13 +221,27 @@ class ReplayShell:
             tail.mark(self._tables.begun(unsure))
         return tail.stay(deliveries)
 
-    def _portion(self, reading: _Reading, most: int) -> None:
+    def _refill(self, reading: _Reading) -> Step | None:
+        """
+        Read the next records, and ask then whether they are of the topic that was planned for; halt where they are not.
+
+        A record does not say what topic it is of: what was read before the answer is of that, or of an earlier one of its name.
+        """
+        try:
+            records, reading.ended = self._read(reading)
+            halted = self._halted_by_another() if records else None
+        except BaseException:
+            self._rewind()
+            raise
+        reading.records.extend(records)
+        return halted
+
+    def _portion(self, reading: _Reading, most: int) -> Step:
         part = reading.part
         if not reading.records and not reading.ended:
-            records, reading.ended = self._read(reading)
-            reading.records.extend(records)
-            if not records and not reading.ended:
-                return
+            halted = self._refill(reading)
+            if halted is not None or not (reading.records or reading.ended):
+                return halted or Step()
         deliveries: list[Delivery] = []
         to = part.position
         passed = 0
@@ -247,6 +267,7 @@ class ReplayShell:
             self._rewind()
             raise
         self._passed(reading, to, counts)
+        return Step()
 
     def _passed(self, reading: _Reading, to: int, counts: Counter[str]) -> None:
         part = reading.part = reading.part._replace(position=to)
@@ -266,10 +287,12 @@ class ReplayShell:
         """Find anew where to go on: whether the portion was passed is not known, and the position says it."""
         self._left, self._now = None, None
 
-    def _over_the_gap(self, reading: _Reading) -> None:
+    def _over_the_gap(self, reading: _Reading) -> Step:
         """Go on at the log's beginning: what was to come before it is gone."""
         part = reading.part
         self._rewind()
+        if (halted := self._halted_by_another()) is not None:
+            return halted
         _, count = self._ranges.topic(self._wanted.topic)
         low = next(
             one.low
@@ -282,3 +305,4 @@ class ReplayShell:
             part=part, to=to, deliveries=(), more=nothing, through=nothing, gone=to - part.position
         )
         self._tables.hand(portion)
+        return Step()
