@@ -262,6 +262,8 @@ def _order(place: Place, way: Way, pace: int) -> float:
     with psycopg.connect(place.database) as connection:
         members = [found for (found,) in connection.execute(way.found.encode(), who)]
         connection.commit()
+        if not members:
+            raise Stuck("nothing waits to be ordered")
         portion, began = (max(1, round(pace * PACED)) if pace else len(members)), 0.0
         for first in range(0, len(members), portion):
             while began and (left := began + first / pace - time.time()) > 0:

@@ -172,16 +172,17 @@ class Still(SystemClock):
     """A clock whose monotonic time goes on when the test says so."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds = self.step = 0.0
 
     def monotonic(self) -> float:
+        self.seconds += self.step
         return self.seconds
 
 
 def test_what_comes_steadily_is_looked_for_soon_and_all_once_a_second(ground: Ground) -> None:
     """
-    Fails when it waits for the next second: a second's worth of redriven messages would go in one burst, before which live ones wait; or
-    when each of these looks goes over all that there is.
+    Fails when it waits for the next second: a second's worth of redriven messages would go in one burst, before which live ones wait; when
+    each of these looks goes over all that there is, or none does while they find something; or when a look that takes a while is taken as often.
     """
     clock = Still()
     ground.plant = replace(ground.plant, clock=clock)
@@ -195,16 +196,27 @@ def test_what_comes_steadily_is_looked_for_soon_and_all_once_a_second(ground: Gr
             "UPDATE packhorse.inbox SET outcome = 'retry', attempt = 2, due_at = clock_timestamp() WHERE attempt = 1"
         )
 
-    assert ground.watchdog.turn() == EVERY
+    def turned() -> tuple[float, list[tuple[int, str, int]]]:
+        return ground.watchdog.turn(), ground.topic.taken()
+
+    assert turned() == (EVERY, [])
     clock.seconds = 1.0
     redriven(1)
-    assert (ground.watchdog.turn(), ground.topic.taken()) == (SOON, [(1, "retry.0s", 2)])
-    redriven(2)
+    assert turned() == (SOON, [(1, "retry.0s", 2)])
     ground.party.record(failed(3, b"3"))
     ground.later("retry_message", "due_at", seconds=75)
-    assert (ground.watchdog.turn(), ground.topic.taken()) == (SOON, [(2, "retry.0s", 2)])
-    assert (ground.watchdog.turn(), ground.topic.taken()) == (EVERY, [])
-    assert (ground.watchdog.turn(), ground.topic.taken()) == (SOON, [(3, "retry.1m", 2)])
+    for number in (4, 5):
+        redriven(number)
+        clock.seconds += 0.4
+        assert turned() == (SOON, [(number, "retry.0s", 2)])
+    redriven(6)
+    clock.seconds = 2.0
+    assert turned() == (SOON, [(6, "retry.0s", 2), (3, "retry.1m", 2)])
+    assert turned() == (EVERY, [])
+    redriven(7)
+    clock.step = 0.003
+    wait, _ = turned()
+    assert SOON < wait < EVERY
 
 
 @pytest.mark.case("T-19")

@@ -10,12 +10,15 @@ import pytest
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place, Report
 from packhorse.processor.member.queue import PLAIN, Waiting
+from packhorse.processor.member.sharing import LIVE
 from packhorse.processor.partition.events import ChunkEnded, Ended, Opened
 from packhorse.processor.partition.state import Limits
 from packhorse.processor.record import Delivery, Record, Stream
 
 SLOW, QUICK = ("unit.orders", 0), ("unit.orders", 1)
 STREAM = Stream(topic=SLOW[0], topic_id=UUID(int=1), source=SLOW[0])
+TIERS = ("unit.orders.g.retry.1m", 0), ("unit.orders.g.retry.1m", 1)
+TIER = Stream(topic=TIERS[0][0], topic_id=UUID(int=2), source=SLOW[0], tier="1m")
 
 
 class Silent:
@@ -52,14 +55,16 @@ class World:
     unfinished: tuple[int, ...] = ()
     begun: frozenset[int] = frozenset()
     elsewhere: tuple[int, ...] = ()
+    lanes: int = 2
+    now: float = 0.0
     desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
         self.desk = Desk(
             fetcher=Silent(),
             works=self,
-            lanes=2,
-            streams=lambda place: STREAM,
+            lanes=self.lanes,
+            streams=lambda place: TIER if place in TIERS else STREAM,
             sort=sorted_in,
             limits=Limits(batch=1),
             clock=self,  # type: ignore[arg-type]
@@ -70,7 +75,7 @@ class World:
         self.desk.queues[SLOW].learn(slow=[f"k{n}" for n in range(100)], quick=[])
 
     def monotonic(self) -> float:
-        return 0.0
+        return self.now
 
     def fraction(self) -> float:
         return 0.0
@@ -141,6 +146,45 @@ def test_slow_keys_have_all_lanes_while_nobody_else_has_work() -> None:
     world.feed(SLOW, range(10))
     world.desk.dispatch()
     assert [job.place for job in world.out] == [SLOW, SLOW]
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_what_comes_again_has_half_of_the_lanes_while_new_messages_come(fed: bool) -> None:
+    """Fails when the desk takes tiers for sources, does not say that new messages have come, or never lets the lanes go again."""
+    world = World(lanes=4)
+    world.desk.assigned(TIERS)
+    if fed:
+        world.feed(QUICK, [0])
+        world.desk.dispatch()
+        world.end(world.out[0])
+    for place in TIERS:
+        world.feed(place, range(10))
+    world.desk.dispatch()
+    assert [job.place for job in world.out] == [*TIERS, *TIERS][: 2 if fed else 4]
+    full = {sample.topic: sample.full for sample in world.desk.samples()}
+    assert full == {SLOW[0]: False, TIERS[0][0]: fed}
+    world.now = LIVE
+    world.desk.dispatch()
+    assert len(world.out) == 4
+    assert not any(sample.full for sample in world.desk.samples())
+
+
+def test_a_slow_key_that_comes_again_leaves_a_lane_to_a_quick_one() -> None:
+    """Fails when a second slow retry goes before a quick one that waits, while new messages come."""
+    world = World(lanes=4)
+    world.desk.assigned(TIERS)
+    world.desk.queues[TIERS[0]].learn(slow=[f"k{n}" for n in range(100)], quick=[])
+    world.feed(QUICK, [0])
+    world.desk.dispatch()
+    world.end(world.out[0])
+    world.feed(TIERS[0], range(10))
+    world.desk.dispatch()
+    assert [job.place for job in world.out] == [TIERS[0], TIERS[0]], "nobody else waits"
+    world.feed(TIERS[1], range(10))
+    world.end(world.out[0])
+    assert [job.place for job in world.out] == [TIERS[0], TIERS[1]]
+    world.end(world.out[1])
+    assert [job.place for job in world.out] == [TIERS[0], TIERS[1]]
 
 
 def offsets(world: World) -> list[int]:

@@ -54,6 +54,10 @@ def after(
         ({"trouble": "the database is away"}, Cause.TROUBLE),
         ({"unreachable": "no leader"}, Cause.BROKER_AWAY),
         ({"phase": "draining"}, Cause.LEAVING),
+        ({"full": True}, Cause.LANES),
+        ({"full": True, "pending": 0, "end": 11}, Cause.UNEXPLAINED),
+        ({"full": True, "running": 1}, Cause.UNEXPLAINED),
+        ({"full": True, "phase": "opening"}, Cause.UNEXPLAINED),
     ],
 )
 def test_a_partition_with_work_that_stands_still_is_named_with_its_cause(

@@ -42,7 +42,8 @@ def run(
     First 1 message, then 5, 20, 100 and so on, each stage proved by outcomes before the next; it halts by itself when
     failures come back. Three things are told apart: asked (the order stands in the database), sent (the broker has the
     copy), proved (there is an outcome). Progress goes to stderr. Ctrl-C leaves the run to whoever resumes it; so does a kill.
-    Exit code 0: all proved good; 1: halted, or some failed again or were left; 5: somebody paused, ended or took it;
+    Where a console takes the run first, this waits for its end.
+    Exit code 0: all proved good; 1: halted, or some failed again or were left; 5: somebody paused, ended or took it over;
     130: left by Ctrl-C. --json needs --yes.
 
     [bold]Example[/]

@@ -9,7 +9,7 @@ from packhorse.console.output import tell, tell_json, terminal
 from packhorse.console.redriving.compose import work_in_foreground
 from packhorse.console.redriving.records import Progress, RedriveRow, RunState
 from packhorse.console.redriving.render import redrive_json, redrive_sheet
-from packhorse.console.running.lease import Ending
+from packhorse.console.running.lease import Ending, this_runner
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.acts import checked_why
@@ -101,6 +101,9 @@ def _told(row: RedriveRow, progress: Progress, ending: Ending | None) -> int:
     """Return the exit code, and say on stderr what to type next where something is to be typed."""
     if ending is None:
         return OK
+    if ending is Ending.LEFT and row.state is RunState.RUNNING and row.runner not in {None, this_runner()}:
+        _next(f"{row.runner} works on it; see packhorse redrive status {row.id}")
+        return INTERRUPTED
     if ending is Ending.LEFT:
         _next(f"still {row.state}; go on from any machine: packhorse redrive resume {row.id}")
         return INTERRUPTED
@@ -108,6 +111,8 @@ def _told(row: RedriveRow, progress: Progress, ending: Ending | None) -> int:
         raise OwnershipLost(
             f"redrive {row.id} was taken over by {row.runner}; see packhorse redrive status {row.id}"
         )
+    if row.state is RunState.ABORTED:
+        return LOST
     if row.state is not RunState.ENDED:
         _next(f"packhorse redrive resume {row.id} goes on, packhorse redrive abort {row.id} ends it")
         return FAILED if row.state is RunState.HALTED else LOST

@@ -41,8 +41,8 @@ def run(
     Do what was planned, exactly and once, on the record; work on it here until it ends.
 
     Messages are handed to the group's processors, which run them with all retries as any other. Live messages of a key wait while
-    that key is replayed. Ctrl-C leaves it: `packhorse replay resume` goes on, from any machine. Exit code 0: all proved; 1: something
-    stopped, or it halted; 5: somebody paused or stopped it; 7: left, or something rests.
+    that key is replayed. Ctrl-C leaves it: `packhorse replay resume` goes on, from any machine. Where a console takes the run first,
+    this waits for its end. Exit code 0: all proved; 1: something stopped, or it halted; 5: somebody paused or stopped it; 7: left, or something rests.
 
     [bold]Example[/]
       packhorse replay run 17 --why "backfill of 30 November, after the reset"

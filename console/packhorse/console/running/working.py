@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from packhorse.console.running.lease import Ending, Lease, Standing, this_runner
-from packhorse.console.running.loop import Keeper, Renews, Shell, Tell, run
+from packhorse.console.running.loop import TROUBLE, Keeper, Renews, Shell, Tell, run
+from packhorse.core.backoff import delay_after
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Clock
 from packhorse.core.errors import InfrastructureError, OwnershipLost, PackhorseError, UnknownId
 
@@ -75,31 +76,46 @@ def _taken(
     run_id: int, what: str, leases: Leasing, tell: Tell, stop: threading.Event, *, stand_by: bool
 ) -> Lease | None:
     """Return the lease; None when the run does not run, or we are to stop before it is free."""
-    runner, first, told = this_runner(), None, False
+    runner, first, told, failures = this_runner(), None, False, 0
     while not stop.is_set():
         try:
-            if (lease := leases.take(run_id, runner)) is not None:
-                return lease
-            now = _standing(leases, run_id, what)
-        except InfrastructureError:
+            found = leases.take(run_id, runner) or _standing(leases, run_id, what)
+        except InfrastructureError as error:
             if first is None:
                 raise
-            stop.wait(_POLL)
+            failures += 1
+            _waited_out(error, failures, tell, stop)
             continue
-        if now.state != "running":
-            return None
+        failures = 0
+        if isinstance(found, Lease) or found.state != "running":
+            return found if isinstance(found, Lease) else None
         if first is None:
-            first = now
-            if now.alive:
-                tell(f"{what} {run_id} was last worked on by {now.runner}: waits until its lease has run out")
-        elif now.alive and now.lease_until != first.lease_until and not told:
-            text = f"{what} {run_id} is being worked on by {now.runner}"
-            if not stand_by:
-                raise OwnershipLost(f"{text}; see packhorse {what} status {run_id}")
-            tell(f"{text}; waits for its end here, and packhorse {what} status {run_id} says how far it is")
+            first = found
+            _tell_whose(f"{what} {run_id}", found, tell, stand_by=stand_by)
+        elif found.alive and found.lease_until != first.lease_until and not told:
             told = True
+            _tell_alive(run_id, what, found, tell, stand_by=stand_by)
         stop.wait(_POLL)
     return None
+
+
+def _waited_out(error: InfrastructureError, failures: int, tell: Tell, stop: threading.Event) -> None:
+    if failures == 1:
+        tell(f"waits and goes on by itself: {error}")
+    stop.wait(delay_after(failures, TROUBLE, jitter=SYSTEM_CHANCE.fraction()))
+
+
+def _tell_whose(run: str, found: Standing, tell: Tell, *, stand_by: bool) -> None:
+    if found.alive:
+        ends = "it has ended, or that lease has run out" if stand_by else "its lease has run out"
+        tell(f"{run} was last worked on by {found.runner}: waits until {ends}")
+
+
+def _tell_alive(run_id: int, what: str, found: Standing, tell: Tell, *, stand_by: bool) -> None:
+    text = f"{what} {run_id} is being worked on by {found.runner}"
+    if not stand_by:
+        raise OwnershipLost(f"{text}; see packhorse {what} status {run_id}")
+    tell(f"{text}; waits for its end here, and packhorse {what} status {run_id} says how far it is")
 
 
 def _standing(leases: Leasing, run_id: int, what: str) -> Standing:

@@ -197,6 +197,7 @@ class Desk:
 
     def samples(self) -> list[PartitionSample]:
         """Return how the partitions stand, for whoever watches."""
+        now = self._clock.monotonic()
         return [
             sample_of(
                 place,
@@ -204,6 +205,7 @@ class Desk:
                 slot.queue.load,
                 stopped=self.gates.stopping(slot.queue),
                 until=slot.queue.waits_until,
+                full=self._dispatcher.is_full(slot, now),
             )
             for place, slot in self._slots.items()
         ]

@@ -78,11 +78,21 @@ class Dispatcher:
             pass
         while self.idle > 0:
             spare = self._lanes == 1 or len(self._slow) < self._lanes - 1
-            if not (self._next_chunk(now, slow=spare) or (not spare and self._next_chunk(now, slow=True))):
+            if not (self._next_chunk(now, slow=spare, others_wait=True) or self._next_chunk(now, slow=True)):
                 return
 
-    def _next_chunk(self, now: float, *, slow: bool) -> bool:
-        return any(self._chunk_of(again=again, slow=slow) for again in self._sharing.turns(now))
+    def is_full(self, slot: Slot, now: float) -> bool:
+        """Return whether *slot* waits because what comes again has all the lanes that it may have."""
+        return slot.stream is not None and slot.stream.carries and self._sharing.is_full(now)
+
+    def _next_chunk(self, now: float, *, slow: bool, others_wait: bool = False) -> bool:
+        sharing = self._sharing
+        return any(
+            self._chunk_of(
+                again=again, slow=slow and (not again or sharing.bears_slow(now, others_wait=others_wait))
+            )
+            for again in sharing.turns(now)
+        )
 
     def _chunk_of(self, *, again: bool, slow: bool) -> bool:
         places, turn = list(self._slots), self._turns[again]
@@ -159,9 +169,10 @@ class Dispatcher:
         slot.careful = max(0, slot.careful - 1)
         slot.flights[job.number] = chunk
         self._out.add(job.number)
-        self._sharing.begun(job.number, again=job.stream.carries)
         if job.marked and suspect is not None:
             self._marked[job.number] = suspect.begun
-        if slot.queue.is_slow(chunk[0].key):
+        is_slow = slot.queue.is_slow(chunk[0].key)
+        self._sharing.begun(job.number, again=job.stream.carries, slow=is_slow)
+        if is_slow:
             self._slow.add(job.number)
         self._works.submit(job)

@@ -10,14 +10,18 @@ class Sharing:
     """
     Keep count of the lanes of both, by the numbers of their jobs; for one thread. All times are monotonic seconds.
 
-    Whoever has fewer lanes is looked at first. So under two backlogs both come to half, and neither waits for the other's end.
-    While messages come for the first time, the others keep to half even where more lanes are idle, and to one of one: a redrive of
-    a hundred thousand would have all of them whenever a new message comes, and interpreter and database with them.
+    Whoever has fewer lanes is looked at first. So under two backlogs both come to about half, and neither waits for the other's
+    end. While messages come for the first time, the others keep to half, rounded down, even where more lanes are idle, and to one
+    of one: a redrive of a hundred thousand would have all of them whenever a new message comes, and interpreter and database with
+    them. Of these lanes one is kept from slow keys while others of them have work; where it is a single one that a slow key has, there is
+    one more for the others.
     """
 
     def __init__(self, lanes: int) -> None:
+        self._lanes = lanes
         self._most = max(1, lanes // 2)
         self._out: dict[bool, set[int]] = {False: set(), True: set()}
+        self._slow: set[int] = set()
         self._last = True
         self._live_until = -inf
 
@@ -25,20 +29,33 @@ class Sharing:
         """Take that messages came for the first time."""
         self._live_until = now + LIVE
 
-    def begun(self, number: int, *, again: bool) -> None:
-        """Take that the job *number* has a lane; *again*: its messages come again."""
+    def begun(self, number: int, *, again: bool, slow: bool = False) -> None:
+        """Take that the job *number* has a lane; *again*: its messages come again; *slow*: their key is known as slow."""
         self._out[again].add(number)
         self._last = again
+        if again and slow:
+            self._slow.add(number)
 
     def ended(self, number: int) -> None:
         """Take that the job *number* has left its lane."""
-        for numbers in self._out.values():
+        for numbers in (*self._out.values(), self._slow):
             numbers.discard(number)
 
     def turns(self, now: float) -> tuple[bool, ...]:
         """Return where to look for work, in order: True stands for messages that come again."""
-        first, again = len(self._out[False]), len(self._out[True])
-        if now < self._live_until and again >= self._most:
+        if self.is_full(now):
             return (False,)
+        first, again = len(self._out[False]), len(self._out[True])
         is_again_first = again < first or (again == first and not self._last)
         return (True, False) if is_again_first else (False, True)
+
+    def is_full(self, now: float) -> bool:
+        """Return whether messages that come again have all the lanes that they may have now."""
+        one_more = self._most == 1 < self._lanes and len(self._slow) == 1
+        return now < self._live_until and len(self._out[True]) >= self._most + one_more
+
+    def bears_slow(self, now: float, *, others_wait: bool) -> bool:
+        """Return whether one more slow key that comes again may have a lane; *others_wait*: quick ones may have work too."""
+        if now >= self._live_until:
+            return True
+        return len(self._slow) < (max(1, self._most - 1) if others_wait else self._most)

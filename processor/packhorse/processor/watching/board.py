@@ -85,12 +85,13 @@ def sample_of(
     *,
     stopped: Sequence[str] = (),
     until: float | None = None,
+    full: bool = False,
 ) -> PartitionSample:
     """
     Return how a partition stands, from its state and what its queue holds.
 
     Messages of it wait for the handlers *stopped* by brake or breaker; the first of those that wait alone is tried again at
-    *until*.
+    *until*; it has no lane because what comes again has as many as it may have: *full*.
     """
     topic, partition = place
     waits = state.phase is Phase.WAITING
@@ -107,5 +108,6 @@ def sample_of(
         running=state.running,
         trouble=state.trouble or crowd or brakes,
         until=state.due if waits else until,
+        full=full,
         committed=state.committed,
     )

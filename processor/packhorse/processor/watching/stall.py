@@ -55,6 +55,7 @@ class PartitionSample:
         held: A person's pause, in words.
         trouble: What is away or refused, in words.
         until: Monotonic time at which a wait ends: the partition's, or that of the first message that waits alone.
+        full: It carries what comes again, and that has all the lanes that it may have while new messages come.
         committed: Position that the group's coordinator has confirmed.
     """
 
@@ -72,12 +73,18 @@ class PartitionSample:
     held: str = ""
     trouble: str = ""
     until: float | None = None
+    full: bool = False
     committed: int | None = None
 
     @property
     def lag(self) -> int | None:
         """Return the offsets from the watermark to the end; None when either is not known."""
         return None if self.end is None or self.position is None else max(0, self.end - self.position)
+
+    @property
+    def waits_for_share(self) -> bool:
+        """Return whether its records wait for a lane because others that come again have all of theirs."""
+        return self.full and self.phase == "reading" and self.pending > 0 and not self.running
 
     @property
     def has_work(self) -> bool:
@@ -218,9 +225,12 @@ def _cause(
         return Cause.HELD, f"messages wait alone, the first is tried again {wait}"
     if slow:
         return Cause.HANDLER, f"the handler of {slow[0].type} runs at offset {slow[0].offset}"
-    if not free:
-        return Cause.LANES, "all lanes are taken by other handlers"
+    if not free or sample.waits_for_share:
+        return Cause.LANES, f"all lanes{_SHARE if free else ''} are taken by other handlers"
     return (Cause.BROKER_AWAY if sample.unreachable else Cause.UNEXPLAINED), sample.unreachable
+
+
+_SHARE = " that retry topics may have while new messages come (half of them)"
 
 
 def _told(sample: PartitionSample) -> str:

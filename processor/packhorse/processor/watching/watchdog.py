@@ -44,7 +44,7 @@ class Watchdog:
     Look every second for what is owed and send it: redriven messages that are due, retries that are overdue, quarantine copies
     that are overdue, wake-ups of keys whose head is finished. What the broker does not take of one keeps nothing from the others:
     each look goes on behind the portion of the last one. While a portion was full the next one is sent at once, one of each kind in
-    turn.
+    turn. Of what something was found, more is looked for sooner.
 
     Of redriven and quarantined messages the rows stay locked while their copies are sent, so that no other process sends
     them too. Of retries and wake-ups the next time is written before, at a doubling wait: no lane waits for a lock
@@ -101,6 +101,7 @@ class Watchdog:
         Raises:
             DatabaseUnavailable, BrokerUnavailable, NotReady: What is due stays due.
         """
+        self._found = ()
         connection, store = self._held(), self._plant.store
         self._notice(postgres.run(connection, store.incarnation()))
         topics = self._plant.app.topics
