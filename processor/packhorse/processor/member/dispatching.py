@@ -78,7 +78,10 @@ class Dispatcher:
             pass
         while self.idle > 0:
             spare = self._lanes == 1 or len(self._slow) < self._lanes - 1
-            if not (self._next_chunk(now, slow=spare, others_wait=True) or self._next_chunk(now, slow=True)):
+            if self._next_chunk(now, slow=spare, others_wait=True):
+                continue
+            is_kept = not spare or not self._sharing.bears_slow(now, others_wait=True)
+            if not (is_kept and self._next_chunk(now, slow=True)):
                 return
 
     def is_full(self, slot: Slot, now: float) -> bool:
