@@ -66,20 +66,22 @@ def test_slow_keys_that_come_again_leave_a_lane_to_quick_ones(lanes: int, slow: 
     """Fails when slow retries have all the lanes of those that come again: quick ones would wait for them beside idle lanes."""
     sharing, numbers = Sharing(lanes), count()
     sharing.arrived(0.0)
-    while sharing.bears_slow(0.0, others_wait=True):
+    while sharing.bears_slow(0.0, again=True, others_wait=True):
         sharing.begun(next(numbers), again=True, slow=True)
     had = next(numbers)
     for _ in range(quick):
         assert True in sharing.turns(0.0)
         sharing.begun(next(numbers), again=True)
     assert (had, sharing.turns(0.0)) == (slow, (False,))
-    assert sharing.bears_slow(LIVE, others_wait=True)
+    # of two lanes one is kept from slow keys at all times
+    assert sharing.bears_slow(LIVE, again=True, others_wait=True) is (lanes > 2)
+    assert sharing.bears_slow(LIVE, again=True, others_wait=False)
 
 
 def test_where_no_quick_one_waits_slow_ones_have_the_share() -> None:
     sharing = Sharing(4)
     sharing.arrived(0.0)
     sharing.begun(1, again=True, slow=True)
-    assert sharing.bears_slow(0.0, others_wait=False)
+    assert sharing.bears_slow(0.0, again=True, others_wait=False)
     sharing.begun(2, again=True, slow=True)
-    assert not sharing.bears_slow(0.0, others_wait=False)
+    assert not sharing.bears_slow(0.0, again=True, others_wait=False)

@@ -40,10 +40,7 @@ class Dispatcher:
         self._works = works
         self._gates = gates
         self._limits = limits
-        self._lanes = lanes
         self._numbers = numbers
-        self._out: set[int] = set()
-        self._slow: set[int] = set()
         self._marked: dict[int, bool] = {}
         self._sharing = Sharing(lanes)
         self._turns = {False: 0, True: 0}
@@ -51,7 +48,7 @@ class Dispatcher:
     @property
     def idle(self) -> int:
         """Return how many lanes have nothing to do."""
-        return self._lanes - len(self._out)
+        return self._sharing.idle
 
     def arrived(self, slot: Slot, now: float) -> None:
         """Take that records of *slot* have come."""
@@ -61,39 +58,29 @@ class Dispatcher:
     def ended(self, number: int) -> None:
         """Take that the job *number* is reported."""
         self._sharing.ended(number)
-        self._out.discard(number)
-        self._slow.discard(number)
         if self._marked.pop(number, None) is not None:
             for slot in self._slots.values():
                 slot.dry = False
 
     def dispatch(self, now: float) -> None:
-        """
-        Hand chunks to the lanes that have nothing to do: sources and retry topics as `Sharing` says, of each one partition after another.
-
-        One lane is kept from slow keys while there is other work. What counts is how many lanes they have, not how many are
-        idle: when all are busy they free one at a time, and a slow key would wait until nobody else has work.
-        """
+        """Hand chunks to the lanes that have nothing to do: to whom, `Sharing` says, and of sources and retry topics each partition in turn."""
         while self.idle > 0 and self._gates.shut and self._next_probe():
             pass
         while self.idle > 0:
-            spare = self._lanes == 1 or len(self._slow) < self._lanes - 1
-            if self._next_chunk(now, slow=spare, others_wait=True):
+            if self._next_chunk(now, others_wait=True):
                 continue
-            is_kept = not spare or not self._sharing.bears_slow(now, others_wait=True)
-            if not (is_kept and self._next_chunk(now, slow=True)):
+            is_kept = not self._sharing.bears_slow(now, again=True, others_wait=True)
+            if not (is_kept and self._next_chunk(now, others_wait=False)):
                 return
 
     def is_full(self, slot: Slot, now: float) -> bool:
         """Return whether *slot* waits because what comes again has all the lanes that it may have."""
         return slot.stream is not None and slot.stream.carries and self._sharing.is_full(now)
 
-    def _next_chunk(self, now: float, *, slow: bool, others_wait: bool = False) -> bool:
+    def _next_chunk(self, now: float, *, others_wait: bool) -> bool:
         sharing = self._sharing
         return any(
-            self._chunk_of(
-                again=again, slow=slow and (not again or sharing.bears_slow(now, others_wait=others_wait))
-            )
+            self._chunk_of(again=again, slow=sharing.bears_slow(now, again=again, others_wait=others_wait))
             for again in sharing.turns(now)
         )
 
@@ -171,11 +158,7 @@ class Dispatcher:
         slot.state = replace(state, running=state.running + 1)
         slot.careful = max(0, slot.careful - 1)
         slot.flights[job.number] = chunk
-        self._out.add(job.number)
         if job.marked and suspect is not None:
             self._marked[job.number] = suspect.begun
-        is_slow = slot.queue.is_slow(chunk[0].key)
-        self._sharing.begun(job.number, again=job.stream.carries, slow=is_slow)
-        if is_slow:
-            self._slow.add(job.number)
+        self._sharing.begun(job.number, again=job.stream.carries, slow=slot.queue.is_slow(chunk[0].key))
         self._works.submit(job)

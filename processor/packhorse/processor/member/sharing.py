@@ -8,13 +8,16 @@ LIVE = 1.0
 
 class Sharing:
     """
-    Keep count of the lanes of both, by the numbers of their jobs; for one thread. All times are monotonic seconds.
+    Keep count of the lanes by the numbers of their jobs; for one thread. All times are monotonic seconds.
 
     Whoever has fewer lanes is looked at first. So under two backlogs both come to about half, and neither waits for the other's
     end. While messages come for the first time, the others keep to half, rounded down, even where more lanes are idle, and to one
     of one: a redrive of a hundred thousand would have all of them whenever a new message comes, and interpreter and database with
-    them. Of these lanes one is kept from slow keys while others of them have work; where it is a single one that a slow key has, there is
-    one more for the others.
+    them.
+
+    One lane is kept from slow keys while there is other work, and so is one of those that what comes again may have; where that is a
+    single one and a slow key has it, there is one more for the others. What counts is how many lanes slow keys have, not how many
+    are idle: when all are busy they free one at a time, and a slow key would wait until nobody else has work.
     """
 
     def __init__(self, lanes: int) -> None:
@@ -25,6 +28,11 @@ class Sharing:
         self._last = True
         self._live_until = -inf
 
+    @property
+    def idle(self) -> int:
+        """Return how many lanes have nothing to do."""
+        return self._lanes - sum(map(len, self._out.values()))
+
     def arrived(self, now: float) -> None:
         """Take that messages came for the first time."""
         self._live_until = now + LIVE
@@ -33,7 +41,7 @@ class Sharing:
         """Take that the job *number* has a lane; *again*: its messages come again; *slow*: their key is known as slow."""
         self._out[again].add(number)
         self._last = again
-        if again and slow:
+        if slow:
             self._slow.add(number)
 
     def ended(self, number: int) -> None:
@@ -51,11 +59,17 @@ class Sharing:
 
     def is_full(self, now: float) -> bool:
         """Return whether messages that come again have all the lanes that they may have now."""
-        one_more = self._most == 1 < self._lanes and len(self._slow) == 1
+        one_more = self._most == 1 < self._lanes and self._slow_again == 1
         return now < self._live_until and len(self._out[True]) >= self._most + one_more
 
-    def bears_slow(self, now: float, *, others_wait: bool) -> bool:
-        """Return whether one more slow key that comes again may have a lane; *others_wait*: quick ones may have work too."""
-        if now >= self._live_until:
+    def bears_slow(self, now: float, *, again: bool, others_wait: bool) -> bool:
+        """Return whether one more slow key may have a lane, one that comes *again* or not; *others_wait*: quick ones may have work too."""
+        if others_wait and self._lanes > 1 and len(self._slow) >= self._lanes - 1:
+            return False
+        if not again or now >= self._live_until:
             return True
-        return len(self._slow) < (max(1, self._most - 1) if others_wait else self._most)
+        return self._slow_again < (max(1, self._most - 1) if others_wait else self._most)
+
+    @property
+    def _slow_again(self) -> int:
+        return len(self._slow & self._out[True])
