@@ -67,8 +67,8 @@ class ReplayShell:
 
     def step(self, now: float) -> Step:
         """Look at outcomes, decide, and do that; raises LeaseLost, InfrastructureError."""
-        if self._left is None and (halted := self._begin()) is not None:
-            return halted
+        if self._left is None and not self._begin():
+            return Step(over=True)
         self._look(now)
         self._bucket = filled(self._bucket, self._rate, now=now)
         match decide(self._facts(), self._bucket.tokens):
@@ -94,26 +94,26 @@ class ReplayShell:
                 reader.close()
         self._reader = self._behind = None
 
-    def _begin(self) -> Step | None:
-        """Check that the topic is the one that was planned for, and find where to go on."""
-        if (halted := self._halted_by_another()) is not None:
-            return halted
+    def _begin(self) -> bool:
+        """Find where to go on, if the topic is the one that was planned for; return whether it is."""
+        if self._partitions() is None:
+            return False
         self._parts, self._unproved = self._tables.standing()
         self._failed = failed_in(self._parts)
         self._left = deque(part for part in self._parts if part.position < part.past)
-        return None
+        return True
 
-    def _halted_by_another(self) -> Step | None:
-        """Halt where the topic is not the one that was planned for; None: it is."""
+    def _partitions(self) -> int | None:
+        """Return how many partitions the topic has; None: it is not the one that was planned for, and the run is halted now."""
         try:
-            topic_id, _ = self._ranges.topic(self._wanted.topic)
+            topic_id, count = self._ranges.topic(self._wanted.topic)
+            if topic_id == self._run.topic_id:
+                return count
             said = f"topic {self._wanted.topic} was made anew since the plan: its id is {topic_id}"
         except NotReady as error:
-            topic_id, said = None, str(error)
-        if topic_id == self._run.topic_id:
-            return None
+            said = str(error)
         self._tables.close("halted", said, final=False)
-        return Step(over=True)
+        return None
 
     def _look(self, now: float) -> None:
         """Look at outcomes, some times a second; at what waits behind others once a second, and each time where that decides."""
@@ -221,27 +221,28 @@ class ReplayShell:
             tail.mark(self._tables.begun(unsure))
         return tail.stay(deliveries)
 
-    def _refill(self, reading: _Reading) -> Step | None:
+    def _refill(self, reading: _Reading) -> bool:
         """
-        Read the next records, and ask then whether they are of the topic that was planned for; halt where they are not.
+        Read the next records, and ask then whether they are of the topic that was planned for; return whether they are.
 
         A record does not say what topic it is of: what was read before the answer is of that, or of an earlier one of its name.
         """
         try:
             records, reading.ended = self._read(reading)
-            halted = self._halted_by_another() if records else None
+            ours = not records or self._partitions() is not None
         except BaseException:
             self._rewind()
             raise
         reading.records.extend(records)
-        return halted
+        return ours
 
     def _portion(self, reading: _Reading, most: int) -> Step:
         part = reading.part
         if not reading.records and not reading.ended:
-            halted = self._refill(reading)
-            if halted is not None or not (reading.records or reading.ended):
-                return halted or Step()
+            if not self._refill(reading):
+                return Step(over=True)
+            if not reading.records and not reading.ended:
+                return Step()
         deliveries: list[Delivery] = []
         to = part.position
         passed = 0
@@ -291,9 +292,8 @@ class ReplayShell:
         """Go on at the log's beginning: what was to come before it is gone."""
         part = reading.part
         self._rewind()
-        if (halted := self._halted_by_another()) is not None:
-            return halted
-        _, count = self._ranges.topic(self._wanted.topic)
+        if (count := self._partitions()) is None:
+            return Step(over=True)
         low = next(
             one.low
             for one in self._ranges.bounds(self._wanted.topic, count, None, None)
