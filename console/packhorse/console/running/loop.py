@@ -14,7 +14,7 @@ from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.clock import Chance, Clock
 from packhorse.core.errors import InfrastructureError
 
-TROUBLE = Backoff(first=0.2, longest=5.0)
+_TROUBLE = Backoff(first=0.2, longest=5.0)
 TELL_EVERY = 1.0
 """Seconds between two lines of progress."""
 
@@ -125,9 +125,7 @@ def run(
             return Ending.MOVED
         except InfrastructureError as error:
             failures += 1
-            if failures == 1:
-                tell(f"waits and goes on by itself: {error}")
-            stop.wait(delay_after(failures, TROUBLE, jitter=chance.fraction()))
+            wait_out(error, failures, stop, tell=tell, chance=chance)
             continue
         failures = 0
         if step.over:
@@ -135,3 +133,12 @@ def run(
         if step.wait > 0:
             stop.wait(step.wait)
     return Ending.LEFT
+
+
+def wait_out(
+    error: InfrastructureError, failures: int, stop: threading.Event, *, tell: Tell, chance: Chance
+) -> None:
+    """Wait before the next try after *failures* in a row, or until *stop* is set; the first of them is told."""
+    if failures == 1:
+        tell(f"waits and goes on by itself: {error}")
+    stop.wait(delay_after(failures, _TROUBLE, jitter=chance.fraction()))

@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from packhorse.console.running.lease import Ending, Lease, Standing, this_runner
-from packhorse.console.running.loop import TROUBLE, Keeper, Renews, Shell, Tell, run
-from packhorse.core.backoff import delay_after
+from packhorse.console.running.loop import Keeper, Renews, Shell, Tell, run, wait_out
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Clock
 from packhorse.core.errors import InfrastructureError, OwnershipLost, PackhorseError, UnknownId
 
@@ -84,11 +83,13 @@ def _taken(
             if first is None:
                 raise
             failures += 1
-            _waited_out(error, failures, tell, stop)
+            wait_out(error, failures, stop, tell=tell, chance=SYSTEM_CHANCE)
             continue
         failures = 0
-        if isinstance(found, Lease) or found.state != "running":
-            return found if isinstance(found, Lease) else None
+        if isinstance(found, Lease):
+            return found
+        if found.state != "running":
+            return None
         if first is None:
             first = found
             _tell_whose(f"{what} {run_id}", found, tell, stand_by=stand_by)
@@ -97,12 +98,6 @@ def _taken(
             _tell_alive(run_id, what, found, tell, stand_by=stand_by)
         stop.wait(_POLL)
     return None
-
-
-def _waited_out(error: InfrastructureError, failures: int, tell: Tell, stop: threading.Event) -> None:
-    if failures == 1:
-        tell(f"waits and goes on by itself: {error}")
-    stop.wait(delay_after(failures, TROUBLE, jitter=SYSTEM_CHANCE.fraction()))
 
 
 def _tell_whose(run: str, found: Standing, tell: Tell, *, stand_by: bool) -> None:
