@@ -101,11 +101,11 @@ def _told(row: RedriveRow, progress: Progress, ending: Ending | None) -> int:
     """Return the exit code, and say on stderr what to type next where something is to be typed."""
     if ending is None:
         return OK
-    if ending is Ending.LEFT and row.state is RunState.RUNNING and row.runner not in {None, this_runner()}:
-        _next(f"{row.runner} works on it; see packhorse redrive status {row.id}")
-        return INTERRUPTED
     if ending is Ending.LEFT:
-        _next(f"still {row.state}; go on from any machine: packhorse redrive resume {row.id}")
+        if row.state is RunState.RUNNING and row.runner not in {None, this_runner()}:
+            _next(f"{row.runner} works on it; see packhorse redrive status {row.id}")
+        else:
+            _next(f"still {row.state}; go on from any machine: packhorse redrive resume {row.id}")
         return INTERRUPTED
     if row.state is RunState.RUNNING:
         raise OwnershipLost(

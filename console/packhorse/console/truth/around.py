@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from packhorse.console.truth.replays import Replayed, ReplayOf
+from packhorse.core.naming import retry_topic
 from packhorse.processor.pausing.pauses import widest
 
 MOST_COUNTED = 100_000
@@ -288,7 +289,7 @@ class Around:
     ) -> Pause | None:
         """Return the widest pause that holds *partition* of the source *topic*, or of its *tier*'s topic; None: none is known to."""
         rows = (each for each in self.pauses if each.group == group)
-        at = topic if tier is None else f"{topic}.{group}.retry.{tier}"
+        at = topic if tier is None else retry_topic(topic, group, tier)
         return widest(rows, at, partition, source=topic)
 
 
