@@ -8,6 +8,8 @@ from typing import TypeVar
 from packhorse.core.errors import UsageError
 
 Position = TypeVar("Position")
+MOST = 1_000
+"""Entries that a page has at most, where its room allows no more."""
 
 
 def token_of(*parts: str | int) -> str:
@@ -33,7 +35,7 @@ def position_from(token: str, read: Callable[..., Position]) -> Position:
         raise UsageError(f"--after {token[:80]!r} is no position; take it from the page before") from None
 
 
-def checked_limit(limit: int, *, most: int) -> int:
+def checked_limit(limit: int, *, most: int = MOST) -> int:
     """
     Return *limit* when a page may be so long.
 

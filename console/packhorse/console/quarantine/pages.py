@@ -9,7 +9,6 @@ from packhorse.console.facts import QuarantinedMessage, State
 from packhorse.core.errors import UsageError
 from packhorse.core.moments import zulu
 
-MAX_LIMIT = 1_000
 LOOK = 20_000
 """Messages that one question to the database looks at, where no index leads to those that fit."""
 MOST_LOOKED = 1_000_000

@@ -13,7 +13,6 @@ from packhorse.console.pausing.known import no_group
 from packhorse.console.quarantine.around.model import Around, Bytes, HeaderList, hidden
 from packhorse.console.quarantine.pages import (
     LOOK,
-    MAX_LIMIT,
     MOST_LOOKED,
     Filter,
     Page,
@@ -131,7 +130,7 @@ class Quarantine:
             UsageError: *limit* is not allowed.
             UnknownId: Nothing fits, and nothing is known of the group that is wanted; or no group of failures has the print.
         """
-        return self._part(wanted, after, checked_limit(limit, most=MAX_LIMIT), LOOK)
+        return self._part(wanted, after, checked_limit(limit), LOOK)
 
     def search(
         self, wanted: Filter, *, after: Position | None, limit: int, most_looked: int = MOST_LOOKED
@@ -141,7 +140,7 @@ class Quarantine:
 
         Each part's `next` is where whoever stops there can go on. Raises what `page` does.
         """
-        left, looked = checked_limit(limit, most=MAX_LIMIT), 0
+        left, looked = checked_limit(limit), 0
         while True:
             look = min(LOOK, max(most_looked - looked, 1))
             part = self._part(wanted, after, left, look)

@@ -19,8 +19,6 @@ from packhorse.core.acts import checked_why
 from packhorse.core.clock import Clock
 from packhorse.core.errors import UsageError
 
-MOST_ON_A_PAGE = 1_000
-
 
 class RedriveSource(Protocol):
     """
@@ -118,7 +116,7 @@ class Redrives:
         Raises:
             UsageError: *limit* is not allowed.
         """
-        return self._tables.page(self._person, before=before, limit=checked_limit(limit, most=MOST_ON_A_PAGE))
+        return self._tables.page(self._person, before=before, limit=checked_limit(limit))
 
     def members(
         self, redrive_id: int, *, state: Member | None = None, after: int = 0, limit: int = 50
@@ -135,7 +133,7 @@ class Redrives:
             redrive_id,
             state=None if state is None else state.value,
             after=after,
-            limit=checked_limit(limit, most=MOST_ON_A_PAGE),
+            limit=checked_limit(limit),
         )
 
     def _moved(self, redrive_id: int, to: RunState, since: set[RunState], why: str) -> datetime:

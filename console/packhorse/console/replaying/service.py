@@ -25,8 +25,6 @@ from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import SettingsError, UsageError
 
-MAX_RUNS = 1_000
-
 
 class ReplaySource(Protocol):
     """The tables of replays; raises Forbidden, DatabaseUnavailable, NotReady, and from acts OwnershipLost."""
@@ -259,5 +257,5 @@ class Replays:
 
     def list(self, *, group: str | None = None, topic: str | None = None, limit: int = 50) -> list[Run]:
         """Return the latest replays. Raises UsageError, Forbidden."""
-        limit = checked_limit(limit, most=MAX_RUNS)
+        limit = checked_limit(limit)
         return self._tables.runs(self._person, group=group, topic=topic, limit=limit)

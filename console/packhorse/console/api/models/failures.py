@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Cursor, Name, Why
 from packhorse.console.api.models.quarantine import StateAsked
 from packhorse.console.facts import State
+from packhorse.console.paging import MOST
 from packhorse.console.quarantine.groups.model import (
-    MAX_LIMIT,
     MAX_NOTE,
     By,
     Failure,
@@ -47,7 +47,7 @@ class FailuresAsked(Asked):
     state: StateAsked = StateAsked.QUARANTINED
     since: Day | None = None
     until: Day | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
     after: Cursor | None = None
 
     def filter(self) -> GroupFilter:

@@ -21,9 +21,10 @@ from packhorse.console.api.models.base import (
     WithKey,
 )
 from packhorse.console.facts import Act, FailedAttempt, State
+from packhorse.console.paging import MOST
 from packhorse.console.quarantine.around.model import Caused, InRedrive
 from packhorse.console.quarantine.groups.model import Known
-from packhorse.console.quarantine.pages import MAX_LIMIT, MAX_TEXT, Filter
+from packhorse.console.quarantine.pages import MAX_TEXT, Filter
 from packhorse.console.quarantine.redrive import Order
 
 
@@ -60,7 +61,7 @@ class PageAsked(Asked):
     since: Moment | None = None
     until: Moment | None = None
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT, pattern=NO_NUL), WHOLE] | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] = 50
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
     after: Cursor | None = None
     show_key: bool = False
 

@@ -7,8 +7,8 @@ from uuid import UUID
 from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Count, Key, Moment, Name
+from packhorse.console.paging import MOST
 from packhorse.console.redriving.records import Check, MemberRow, Progress, RunState, Sample
-from packhorse.console.redriving.service import MOST_ON_A_PAGE
 from packhorse.console.redriving.tallying import Member
 from packhorse.console.redriving.wanted import (
     DEFAULT_CAP,
@@ -148,7 +148,7 @@ class RedrivesAsked(Asked):
         before: Older than this one.
     """
 
-    limit: Annotated[int, Field(ge=1, le=MOST_ON_A_PAGE)] = 50
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
     before: Annotated[int, Field(ge=1, le=2**53)] | None = None
 
 
@@ -167,7 +167,7 @@ class MembersAsked(Asked):
     """
 
     state: Member | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST_ON_A_PAGE)] = 50
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
     after: Annotated[int, Field(ge=0, le=2**53)] = 0
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Count, Key, Moment, Name, Why
+from packhorse.console.paging import MOST
 from packhorse.console.replaying.checks import Check
 from packhorse.console.replaying.ranges import Range
-from packhorse.console.replaying.service import MAX_RUNS
 from packhorse.console.replaying.wanted import MOST_RATE, Wanted
 
 Offset = Annotated[int, Field(ge=0, le=2**53)]
@@ -137,7 +137,7 @@ class ReplaysAsked(Asked):
 
     group: Name | None = None
     topic: Name | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_RUNS)] = 50
+    limit: Annotated[int, Field(ge=1, le=MOST)] = 50
 
 
 class ReplaysAnswer(Answer):

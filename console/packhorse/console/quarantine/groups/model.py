@@ -9,7 +9,6 @@ from packhorse.console import paging
 from packhorse.console.facts import State
 from packhorse.core.errors import UsageError
 
-MAX_LIMIT = 1_000
 MAX_NOTE = 2_000
 LEAST_PREFIX = 8
 """Hexadecimal digits of a print that a person has to type."""

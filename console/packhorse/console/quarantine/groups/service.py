@@ -7,7 +7,6 @@ from uuid import UUID
 from packhorse.console.acting.person import Person
 from packhorse.console.paging import checked_limit
 from packhorse.console.quarantine.groups.model import (
-    MAX_LIMIT,
     By,
     GroupFilter,
     GroupPage,
@@ -66,8 +65,7 @@ class Groups:
             UsageError: *limit* is not allowed, or *wanted* can't be counted.
         """
         wanted = checked_filter(wanted, by)
-        limit = checked_limit(limit, most=MAX_LIMIT)
-        return self._tables.page(self._person, wanted, by=by, after=after, limit=limit)
+        return self._tables.page(self._person, wanted, by=by, after=after, limit=checked_limit(limit))
 
     def show(self, name: str) -> GroupShown:
         """
