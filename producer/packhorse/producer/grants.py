@@ -10,6 +10,14 @@ GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT INSERT (id, aggregatetype, aggregateid, type, schema_version, payload, traceparent, tracestate, correlation_id,
     causation_id, origin, actor, tenant, expires_at, headers) ON "{schema}".outbox TO "{role}";
 GRANT SELECT ON "{schema}".schema_version TO "{role}";
+GRANT INSERT, SELECT (id, type, version, topic, group_id, state, attempt, tenant, actor, correlation_id, causation_id, origin,
+    traceparent, request_key, priority, one_waiting, one_running, not_before, expires_at, accepted_at, changed_at, changed_by,
+    reason, started_at, finished_at, worker, lease_until, cancel_asked_at, cancel_asked_by, cancel_why, progress_done,
+    progress_total, progress_text, progress_at, result, error, purged_at), UPDATE (state, changed_at, changed_by, reason,
+    finished_at, cancel_asked_at, cancel_asked_by, cancel_why) ON "{schema}".job TO "{role}";
+GRANT SELECT, INSERT ON "{schema}".job_request TO "{role}";
+GRANT SELECT, INSERT, DELETE ON "{schema}".job_waiting, "{schema}".job_due TO "{role}";
+GRANT SELECT ON "{schema}".job_transition TO "{role}";
 """
 
 RELAY = """
@@ -29,7 +37,9 @@ GRANT SELECT ON "{{schema}}".alembic_version TO "{{role}}";
 GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".inbox, "{{schema}}".watermark, "{{schema}}".failed_attempt,
     "{{schema}}".quarantined_message, "{{schema}}".parked_key, "{{schema}}".parked_message, "{{schema}}".retry_message,
     "{{schema}}".in_hand, "{{schema}}".started, "{{schema}}".pause, "{{schema}}".processor_member,
-    "{{schema}}".inbox_retention TO "{{role}}";
+    "{{schema}}".inbox_retention, "{{schema}}".job, "{{schema}}".job_request, "{{schema}}".job_waiting, "{{schema}}".job_running,
+    "{{schema}}".job_due, "{{schema}}".job_step, "{{schema}}".job_effect, "{{schema}}".job_policy TO "{{role}}";
+GRANT SELECT, DELETE ON "{{schema}}".job_transition TO "{{role}}";
 GRANT INSERT (actor, act, group_id, topic, message_id, detail, why) ON "{{schema}}".audit TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".inbox_partitions(), "{{schema}}".inbox_bound(date),
     "{{schema}}".make_inbox_partition(date, int), "{{schema}}".fence_inbox(text, date, date, int),
@@ -57,6 +67,8 @@ GRANT INSERT ON "{{schema}}".parked_message, "{{schema}}".failure_note TO "{{rol
 GRANT INSERT, UPDATE ON "{{schema}}".failure_group, "{{schema}}".redrive, "{{schema}}".redrive_member, "{{schema}}".replay,
     "{{schema}}".replay_partition TO "{{role}}";
 GRANT DELETE ON "{{schema}}".redrive TO "{{role}}";
+GRANT UPDATE ON "{{schema}}".job, "{{schema}}".job_effect TO "{{role}}";
+GRANT DELETE ON "{{schema}}".job_waiting, "{{schema}}".job_running, "{{schema}}".job_due TO "{{role}}";
 GRANT INSERT, DELETE ON "{{schema}}".replay_message TO "{{role}}";
 GRANT UPDATE (orders, token) ON "{{schema}}".relay TO "{{role}}";
 GRANT INSERT, UPDATE ON "{{schema}}".relay_hold TO "{{role}}";
