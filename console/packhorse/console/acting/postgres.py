@@ -188,6 +188,7 @@ class Database:
                 standing = self._standing(cursor, person, hold=True)
                 standing.check(right, doing=doing)
                 act = Acting(cursor, self.schema, standing, person.actor(standing))
+                cursor.execute(sql.ACT_AS, {"actor": act.actor})
                 yield act
                 assert act.recorded, f"the act {doing!r} was not put on the record"
                 committing = True

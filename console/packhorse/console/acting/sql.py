@@ -12,6 +12,11 @@ RETURNING at
 """
 """Put an act on the record, in the transaction of the act."""
 
+ACT_AS = """
+SELECT set_config('packhorse.actor', %(actor)s, true)
+"""
+"""Say who acts until the transaction ends: what the database writes along with the act, such as changes of jobs, names the person."""
+
 LIMITS = """
 SELECT set_config('statement_timeout', %(timeout)s, true), set_config('lock_timeout', %(timeout)s, true),
        set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'

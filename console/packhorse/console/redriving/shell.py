@@ -166,6 +166,7 @@ def ask(rows: Rows, redrive_id: int, *, stage: int, count: int) -> tuple[int, in
     """
     run = {"id": redrive_id}
     rows.all(sql.BY_INDEX)
+    rows.all(sql.ACT_AS, run)
     portion = _portion(rows, run | {"count": count})
     left = {row["ordinal"] for row in rows.all(sql.LEAVE_BEHIND, run | {"ordinals": portion})}
     open_ = [one for one in portion if one not in left]

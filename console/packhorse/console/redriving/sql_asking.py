@@ -47,6 +47,11 @@ A portion is a thousand rows of tables with millions: each is asked for by itsel
 that came a second ago.
 """
 
+ACT_AS = """
+SELECT set_config('packhorse.actor', coalesce(r.confirmed_by, ''), true) FROM {schema}.redrive AS r WHERE r.id = %(id)s
+"""
+"""Say until the transaction ends that who confirmed the set acts: changes of jobs that follow their messages name that person."""
+
 RUN = """
 SELECT r.rate, r.stages, r.most_failures, r.first_stage FROM {schema}.redrive AS r WHERE r.id = %(id)s
 """
