@@ -6,7 +6,8 @@ The one tree of errors: whose fault it is, whether trying again can help, and wh
     │   ├── SettingsError       a setting is missing, of the wrong form, or refused by name
     │   ├── InvalidMessage      a field of a message breaks its rule
     │   │   ├── PayloadTooLarge the encoded payload is over the limit
-    │   │   └── ValueMismatch   a value does not fit its schema
+    │   │   ├── ValueMismatch   a value does not fit its schema
+    │   │   └── RequestKeyConflict  the request key stands for a job with another input
     │   ├── SchemaError         a schema is broken, incompatible or unknown to the tables
     │   │   └── SchemaNotRegistered
     │   ├── NotReady            a table, topic, right or migration is missing
@@ -26,6 +27,7 @@ The one tree of errors: whose fault it is, whether trying again can help, and wh
 """
 
 from typing import ClassVar
+from uuid import UUID
 
 
 class PackhorseError(Exception):
@@ -66,6 +68,21 @@ class ValueMismatch(InvalidMessage):
     def __init__(self, text: str, *, path: str) -> None:
         super().__init__(text)
         self.path = path
+
+
+class RequestKeyConflict(InvalidMessage):
+    """
+    Name the job that a request key stands for, and the one of another input that came with the same key; nothing was written.
+
+    Attributes:
+        existing: Id of the job that was submitted before, or earlier in the same call.
+        refused: Id that the other would have had.
+    """
+
+    def __init__(self, text: str, *, existing: UUID, refused: UUID) -> None:
+        super().__init__(text)
+        self.existing = existing
+        self.refused = refused
 
 
 class SchemaError(UsageError):

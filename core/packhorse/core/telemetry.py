@@ -29,6 +29,7 @@ class Metric(Enum):
     """
 
     OUTBOX_EMITTED = ("packhorse.outbox.emitted", Kind.COUNTER, "{message}", "Messages written to the outbox")
+    JOBS_SUBMITTED = ("packhorse.jobs.submitted", Kind.COUNTER, "{job}", "Jobs written, by type")
     RELAY_PUBLISHED = (
         "packhorse.relay.published",
         Kind.COUNTER,

@@ -10,6 +10,7 @@ from packhorse.core.message import MessageType, TypedMessage
 from packhorse.core.naming import checked_identifier
 from packhorse.producer import postgres
 from packhorse.producer.connections import async_driver, sync_driver
+from packhorse.producer.jobs.messages import JobReference
 from packhorse.producer.statements import Statement, Steps
 from packhorse.schemas.binding import message_type
 from packhorse.schemas.text import fingerprint
@@ -23,7 +24,7 @@ def register_for_tests(
     connection: Sync, *classes: type[TypedMessage], database_schema: str = "packhorse"
 ) -> None:
     """
-    Write the schemas of *classes* into the database's table, in the transaction of *connection*.
+    Write the schemas of *classes* into the database's table, in the transaction of *connection*; a job's reference always.
 
     It stands for `packhorse schemas register` where no registry is wanted. What is registered already keeps its id. The
     ids are made from subject and version: the same in every test, and none of a real registry.
@@ -49,7 +50,7 @@ def schema_id_for_tests(kind: MessageType) -> int:
 def _registered(classes: Sequence[type[TypedMessage]], database_schema: str) -> Steps[None]:
     checked_identifier(database_schema, what="database schema")
     statement = REGISTER.format(schema=database_schema).encode()
-    for cls in classes:
+    for cls in (*classes, JobReference):
         kind = message_type(cls)
         values = (
             kind.subject,

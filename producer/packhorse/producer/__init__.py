@@ -1,5 +1,5 @@
 """
-Write messages to the outbox in the caller's own transaction; the tables and their migrations.
+Write messages to the outbox and submit jobs, in the caller's own transaction; the tables and their migrations.
 
 >>> from packhorse.producer import Outbox
 >>> outbox = Outbox(origin="shop")
@@ -11,12 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from packhorse.producer.context import MessageContext, current_context, message_context
+    from packhorse.producer.jobs.drafts import Cancelling, JobDraft, JobHandle
+    from packhorse.producer.jobs.messages import JobReference
     from packhorse.producer.outbox import Outbox
     from packhorse.producer.rows import Outgoing, Tombstone
 
-__all__ = ["MessageContext", "Outbox", "Outgoing", "Tombstone", "current_context", "message_context"]
+__all__ = [
+    "Cancelling",
+    "JobDraft",
+    "JobHandle",
+    "JobReference",
+    "MessageContext",
+    "Outbox",
+    "Outgoing",
+    "Tombstone",
+    "current_context",
+    "message_context",
+]
 
 _HOMES = {
+    "Cancelling": "jobs.drafts",
+    "JobDraft": "jobs.drafts",
+    "JobHandle": "jobs.drafts",
+    "JobReference": "jobs.messages",
     "MessageContext": "context",
     "Outbox": "outbox",
     "Outgoing": "rows",

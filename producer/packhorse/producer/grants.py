@@ -10,13 +10,16 @@ GRANT USAGE ON SCHEMA "{schema}" TO "{role}";
 GRANT INSERT (id, aggregatetype, aggregateid, type, schema_version, payload, traceparent, tracestate, correlation_id,
     causation_id, origin, actor, tenant, expires_at, headers) ON "{schema}".outbox TO "{role}";
 GRANT SELECT ON "{schema}".schema_version TO "{role}";
-GRANT INSERT, SELECT (id, type, version, topic, group_id, state, attempt, tenant, actor, correlation_id, causation_id, origin,
-    traceparent, request_key, priority, one_waiting, one_running, not_before, expires_at, accepted_at, changed_at, changed_by,
-    reason, started_at, finished_at, worker, lease_until, cancel_asked_at, cancel_asked_by, cancel_why, progress_done,
-    progress_total, progress_text, progress_at, result, error, purged_at), UPDATE (state, changed_at, changed_by, reason,
-    finished_at, cancel_asked_at, cancel_asked_by, cancel_why) ON "{schema}".job TO "{role}";
-GRANT SELECT, INSERT ON "{schema}".job_request TO "{role}";
-GRANT SELECT, INSERT, DELETE ON "{schema}".job_waiting, "{schema}".job_due TO "{role}";
+GRANT INSERT (id, type, version, topic, input, tenant, actor, correlation_id, causation_id, origin, traceparent, request_key,
+    priority, one_waiting, one_running, not_before, expires_at, changed_by), SELECT (id, type, version, topic, group_id, state,
+    attempt, tenant, actor, correlation_id, causation_id, origin, traceparent, request_key, priority, one_waiting, one_running,
+    not_before, expires_at, accepted_at, changed_at, changed_by, reason, started_at, finished_at, worker, lease_until,
+    cancel_asked_at, cancel_asked_by, cancel_why, progress_done, progress_total, progress_text, progress_at, result, error,
+    purged_at) ON "{schema}".job TO "{role}";
+GRANT INSERT (type, tenant, request_key, job_id, digest), SELECT ON "{schema}".job_request TO "{role}";
+GRANT INSERT, SELECT, UPDATE (name) ON "{schema}".job_waiting TO "{role}";
+GRANT INSERT ON "{schema}".job_due TO "{role}";
+GRANT EXECUTE ON FUNCTION "{schema}".cancel_job(uuid, text, text) TO "{role}";
 GRANT SELECT ON "{schema}".job_transition TO "{role}";
 """
 
@@ -68,6 +71,7 @@ GRANT INSERT, UPDATE ON "{{schema}}".failure_group, "{{schema}}".redrive, "{{sch
     "{{schema}}".replay_partition TO "{{role}}";
 GRANT DELETE ON "{{schema}}".redrive TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".job, "{{schema}}".job_effect TO "{{role}}";
+GRANT EXECUTE ON FUNCTION "{{schema}}".cancel_job(uuid, text, text) TO "{{role}}";
 GRANT DELETE ON "{{schema}}".job_waiting, "{{schema}}".job_running, "{{schema}}".job_due TO "{{role}}";
 GRANT INSERT, DELETE ON "{{schema}}".replay_message TO "{{role}}";
 GRANT UPDATE (orders, token) ON "{{schema}}".relay TO "{{role}}";

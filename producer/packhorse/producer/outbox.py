@@ -1,4 +1,4 @@
-"""The outbox: write messages in the caller's own transaction."""
+"""The outbox: write messages and jobs in the caller's own transaction."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from packhorse.core.errors import SettingsError
 from packhorse.core.message import DEFAULT_MAX_PAYLOAD_BYTES, MAX_TEXT, TypedMessage
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.producer.connections import async_driver, sync_driver
+from packhorse.producer.jobs.calls import JobCalls
+from packhorse.producer.jobs.sql import job_queries_for
+from packhorse.producer.jobs.submitting import Submitter
 from packhorse.producer.rows import Draft, Extra, Outgoing, Tombstone, drafted
 from packhorse.producer.schema_ids import SchemaIds
 from packhorse.producer.slots import slots_of
@@ -23,13 +26,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outbox:
+class Outbox(JobCalls):
     """
-    Write messages in the caller's own transaction: committed with it, gone with its rollback, to a savepoint as well.
+    Write messages and jobs in the caller's own transaction: committed with it, gone with its rollback, to a savepoint as well.
 
     Make one and share it between threads and tasks; all it remembers are the ids of schemas. It takes psycopg's
     connections and SQLAlchemy's connections and sessions, begins, commits and repeats nothing, and needs neither
-    registry nor broker. `emit` is for sync connections, `aemit` for async ones, and so on.
+    registry nor broker. `emit` is for sync connections, `aemit` for async ones, and so on. Jobs are submitted and cancelled
+    in the same way.
 
     **Order.** Messages of one key written in one transaction arrive in the order of the calls. Between transactions,
     the first arrivals of a key stand in commit order if each writer holds a lock on the key *before* it emits: its own
@@ -54,6 +58,7 @@ class Outbox:
     clock: Clock = SYSTEM_CLOCK
     chance: Chance = SYSTEM_CHANCE
     _writer: Writer = field(init=False, repr=False, compare=False)
+    _submitter: Submitter = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.max_payload_bytes <= 0:
@@ -70,9 +75,10 @@ class Outbox:
             queries=queries,
             schema_ids=SchemaIds(schema=self.schema, queries=queries),
         )
-        object.__setattr__(
-            self, "_writer", writer
-        )  # the way that dataclasses have for a frozen field made here
+        # the way that dataclasses have for a frozen field made here
+        object.__setattr__(self, "_writer", writer)
+        submitter = Submitter(writer=writer, queries=job_queries_for(self.schema))
+        object.__setattr__(self, "_submitter", submitter)
 
     def emit(
         self,

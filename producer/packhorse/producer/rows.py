@@ -152,19 +152,19 @@ def row_of(draft: Draft, schema_id: int | None, message_id: UUID, stamp: Stamp) 
         payload = checked_payload(encode_message(draft.message, schema_id), limit=stamp.max_payload_bytes)
     context, trace = stamp.context, stamp.trace
     message = Message(
-        id=_checked_id(message_id),
+        id=checked_id(message_id),
         aggregatetype=kind.aggregatetype,
         aggregateid=draft.key,
         type=kind.type,
         schema_version=str(kind.version),
         payload=payload,
         traceparent=trace.traceparent if trace else None,
-        tracestate=_tracestate(trace),
-        correlation_id=_first(draft.correlation_id, context.correlation_id),
-        causation_id=_first(draft.causation_id, context.causation_id),
+        tracestate=tracestate_of(trace),
+        correlation_id=first_of(draft.correlation_id, context.correlation_id),
+        causation_id=first_of(draft.causation_id, context.causation_id),
         origin=stamp.origin,
-        actor=_first(draft.actor, context.actor),
-        tenant=_first(draft.tenant, context.tenant),
+        actor=first_of(draft.actor, context.actor),
+        tenant=first_of(draft.tenant, context.tenant),
     )
     return (
         message.id,
@@ -195,21 +195,33 @@ def expiry_text(expires_at: datetime | None) -> str | None:
     Raises:
         InvalidMessage: It is no datetime, has no time zone, or falls out of the calendar in UTC.
     """
-    if expires_at is None:
+    return time_text(utc_of(expires_at, what="expires_at"))
+
+
+def utc_of(given: datetime | None, *, what: str) -> datetime | None:
+    """
+    Return a time in UTC; *what* names it in errors.
+
+    Raises:
+        InvalidMessage: It is no datetime, has no time zone, or falls out of the calendar in UTC.
+    """
+    if given is None:
         return None
-    if not isinstance(expires_at, datetime):
-        raise InvalidMessage(f"expires_at is {type(expires_at).__name__}; pass an aware datetime")
-    if expires_at.tzinfo is None:
+    if not isinstance(given, datetime):
+        raise InvalidMessage(f"{what} is {type(given).__name__}; pass an aware datetime")
+    if given.tzinfo is None:
         raise InvalidMessage(
-            f"expires_at {expires_at.isoformat()} has no time zone; pass an aware datetime, e.g. datetime.now(UTC) + …"
+            f"{what} {given.isoformat()} has no time zone; pass an aware datetime, e.g. datetime.now(UTC) + …"
         )
     try:
-        utc = expires_at.astimezone(UTC)
+        return given.astimezone(UTC)
     except OverflowError:
-        raise InvalidMessage(
-            f"expires_at {expires_at.isoformat()} is outside of the years 1 to 9999 in UTC"
-        ) from None
-    return utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        raise InvalidMessage(f"{what} {given.isoformat()} is outside of the years 1 to 9999 in UTC") from None
+
+
+def time_text(utc: datetime | None) -> str | None:
+    """Return a time in UTC as headers have it."""
+    return None if utc is None else utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def headers_text(headers: Mapping[str, str] | None) -> str | None:
@@ -251,16 +263,19 @@ def _check_key(draft: Draft) -> None:
         raise InvalidMessage("a tombstone needs the key that it deletes; it is empty")
 
 
-def _checked_id(message_id: UUID) -> UUID:
+def checked_id(message_id: UUID) -> UUID:
+    """Return *message_id* when it is an id; raise InvalidMessage otherwise."""
     if not isinstance(message_id, UUID):
         raise InvalidMessage(f"id is {type(message_id).__name__}; pass a uuid.UUID")
     return message_id
 
 
-def _tracestate(trace: TraceContext | None) -> str | None:
+def tracestate_of(trace: TraceContext | None) -> str | None:
+    """Return what *trace* has for the column `tracestate`."""
     # too long a list of other vendors' must not fail a business transaction; W3C lets it go
     return trace.tracestate if trace and trace.tracestate and len(trace.tracestate) <= MAX_TEXT else None
 
 
-def _first(given: str | None, inherited: str | None) -> str | None:
+def first_of(given: str | None, inherited: str | None) -> str | None:
+    """Return what the call says, or else what the block around it says."""
     return inherited if given is None else given

@@ -1,6 +1,6 @@
 """The registry's ids of schema versions, read from the database once and remembered."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from packhorse.core.errors import NotReady, SchemaNotRegistered
@@ -77,10 +77,13 @@ class SchemaIds:
                 self.known[database, subject, version, kind.schema] = schema_id
 
 
-def check_ready(rows: Answer, schema: str) -> None:
-    """Raise NotReady unless *rows* of `sql.READY` say that both tables are there and may be used."""
+_NEEDED = (("outbox", "INSERT"), ("schema_version", "SELECT"))
+
+
+def check_ready(rows: Answer, schema: str, needed: Sequence[tuple[str, str]] = _NEEDED) -> None:
+    """Raise NotReady unless *rows* of `sql.READY` say that the tables *needed* are there, with the right beside each."""
     allowed = {name: (may, user) for name, may, user in rows}
-    for table, right in (("outbox", "INSERT"), ("schema_version", "SELECT")):
+    for table, right in needed:
         if table not in allowed:
             raise NotReady(
                 f"table {schema}.{table} is missing in this database; run `packhorse migrate up`, and check the outbox's "

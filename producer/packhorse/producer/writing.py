@@ -61,20 +61,24 @@ class Writer:
         with self.telemetry.span(name, attributes={"packhorse.messages": len(drafts)}):
             yield
 
-    def _rows(self, drafts: Sequence[Draft], schema_ids: Sequence[int | None]) -> list[Row]:
-        stamp = Stamp(
+    def stamp(self) -> Stamp:
+        """Return what all rows of a call that is made now have in common."""
+        return Stamp(
             origin=self.origin,
             context=current_context(),
             trace=self.telemetry.current(),
             max_payload_bytes=self.max_payload_bytes,
         )
+
+    def _rows(self, drafts: Sequence[Draft], schema_ids: Sequence[int | None]) -> list[Row]:
+        stamp = self.stamp()
         now = self.clock.now()
         rows = [
             row_of(draft, schema_id, draft.id or self.chance.message_id(now), stamp)
             for draft, schema_id in zip(drafts, schema_ids, strict=True)
         ]
         if any(draft.id for draft in drafts):
-            _check_distinct([row[0] for row in rows])
+            check_distinct([row[0] for row in rows])
         return rows
 
     def _lock(self, slots: Sequence[int]) -> Steps[None]:
@@ -88,7 +92,8 @@ class Writer:
             )
 
 
-def _check_distinct(ids: Sequence[UUID]) -> None:
+def check_distinct(ids: Sequence[UUID]) -> None:
+    """Raise InvalidMessage when *ids* holds one twice."""
     twice = next((one for one, count in Counter(ids).items() if count > 1), None)
     if twice is not None:
         raise InvalidMessage(

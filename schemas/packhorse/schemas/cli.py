@@ -86,7 +86,7 @@ def register(
     Register all versions in the registry, and write their ids into the database's table. Safe to repeat.
 
     Nothing is registered while `packhorse schemas check` fails. The registry comes first: when it stops half-way, run it
-    again.
+    again. The schema of the reference that is every job's message is Packhorse's own, and registered along.
 
     With --notices, processors write a message when a group of failures needs a person; see docs/how-to/tell-contacts.md.
 
@@ -96,6 +96,7 @@ def register(
     from packhorse.schemas.postgres import SchemaTable
     from packhorse.schemas.register import register as registering
     from packhorse.schemas.registry import Registry
+    from packhorse.schemas.shipped import jobs
     from packhorse.schemas.shipped import notices as shipped
 
     settings = RegisterSettings.load(
@@ -111,7 +112,7 @@ def register(
     if findings:
         _complain(findings)
         raise typer.Exit(1)
-    folders = [folder] if notices is None else [folder, shipped(notices)]
+    folders = [folder, jobs()] if notices is None else [folder, jobs(), shipped(notices)]
     done: list[dict[str, Any]] = []
     try:
         with SchemaTable(settings) as table, Registry(settings) as registry:

@@ -1,5 +1,6 @@
 """Encode message classes in the Confluent wire format, and decode what the same class wrote."""
 
+from hashlib import sha256
 from io import BytesIO
 from typing import Any, Generic, TypeVar, cast
 
@@ -38,10 +39,26 @@ class Codec(Generic[M]):
             ValueMismatch: A value does not fit; names its path, what was given and what is allowed.
             InvalidMessage: The schema id is out of range.
         """
-        buffer = BytesIO(prefix(schema_id))
+        return self._written(message, BytesIO(prefix(schema_id)), in_order=False)
+
+    def digest(self, message: M) -> str:
+        """
+        Return the SHA-256, in hex, of what *message* is: type, version and values; the same for equal messages.
+
+        The order in which a mapping was filled counts for nothing, and neither does a registry's id.
+
+        Raises:
+            ValueMismatch: As `encode`.
+        """
+        kind = message_type(type(message))
+        named = BytesIO(f"{kind.type}\0{kind.version}\0".encode())
+        return sha256(self._written(message, named, in_order=True)).hexdigest()
+
+    def _written(self, message: M, buffer: BytesIO, *, in_order: bool) -> bytes:
         buffer.seek(0, 2)
         try:
-            fastavro.schemaless_writer(buffer, self._wire, self._take(message))
+            wire = self._take(message)
+            fastavro.schemaless_writer(buffer, self._wire, _ordered(wire) if in_order else wire)
         except Mismatch as mismatch:
             raise mismatch.as_error(self._name) from None
         except RecursionError:
@@ -49,6 +66,18 @@ class Codec(Generic[M]):
                 self._name
             ) from None
         return buffer.getvalue()
+
+
+def _ordered(wire: Any) -> Any:
+    """Return the values on the wire with all that is kept by name in the order of the names."""
+    match wire:
+        case dict():
+            return {name: _ordered(wire[name]) for name in sorted(wire)}
+        case list():
+            return [_ordered(one) for one in wire]
+        case tuple():
+            return tuple(_ordered(one) for one in wire)
+    return wire
 
 
 _CODECS: dict[type, Codec[Any]] = {}
@@ -70,6 +99,16 @@ def codec_of(cls: type[M]) -> Codec[M]:
 def classes_in_use() -> tuple[type, ...]:
     """Return the message classes that this process has encoded or decoded so far, in the order of their first use."""
     return tuple(_CODECS)
+
+
+def digest_message(message: TypedMessage) -> str:
+    """
+    Return the SHA-256, in hex, of type, version and values of *message*; see `Codec.digest`.
+
+    Raises:
+        SchemaError, ValueMismatch: As `encode_message`.
+    """
+    return codec_of(type(message)).digest(message)
 
 
 def encode_message(message: TypedMessage, schema_id: int) -> bytes:

@@ -13,6 +13,7 @@ from tests.support.databases import unique_name
 from tests.support.schemas import SHOP, record, write_folder
 
 from packhorse.local.settings import Endpoints
+from packhorse.producer.jobs.rows import REFERENCE
 
 ROOT = Path(__file__).parents[3]
 Done = subprocess.CompletedProcess[str]
@@ -69,8 +70,9 @@ def test_register_puts_registry_and_table_in_step_and_can_be_repeated(
     assert first.returncode == 0, first.stderr
     assert f"registered {name}.orders-{name}.OrderPlaced v2 → id " in first.stdout
     kept = table(database)
-    assert len(kept) == 6
-    assert len({schema_id for schema_id, _ in kept.values()}) == 6
+    assert len(kept) == 7
+    assert len({schema_id for schema_id, _ in kept.values()}) == 7
+    assert (REFERENCE.subject, 1) in kept, "that of every job's message"
     assert f"{name}.Money" in kept[f"{name}.orders-{name}.OrderPlaced", 2][1], (
         "the table's text needs no other"
     )
@@ -83,7 +85,7 @@ def test_register_puts_registry_and_table_in_step_and_can_be_repeated(
     }
     listed = packhorse("list", "--avro-dir", str(folder), "--ids", "--json", environ=environ)
     assert {(one["subject"], one["version"]): one["id"] for one in json.loads(listed.stdout)["schemas"]} == {
-        key: row[0] for key, row in kept.items()
+        key: row[0] for key, row in kept.items() if key[0] != REFERENCE.subject
     }
 
 
@@ -103,7 +105,7 @@ def test_another_database_gets_the_same_ids(
     environ = {**environ_of(stack, empty_database), "PACKHORSE_DATABASE_SCHEMA": "other"}
     done = packhorse("register", "--avro-dir", str(folder), environ=environ)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("recorded ") == 6
+    assert done.stdout.count("recorded ") == 7
     with psycopg.connect(empty_database) as connection:
         rows = connection.execute("SELECT subject, version, schema_id FROM other.schema_version").fetchall()
     assert {(subject, version): schema_id for subject, version, schema_id in rows} == {

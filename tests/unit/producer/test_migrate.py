@@ -1,4 +1,5 @@
 import json
+import re
 from datetime import date
 
 import pytest
@@ -59,8 +60,19 @@ def test_a_writer_may_set_neither_order_nor_time_nor_transaction() -> None:
     assert not {"xid", "seq", "created_at"} & set(PURPOSES["writer"].replace(",", " ").split())
     outbox = next(grant for grant in PURPOSES["writer"].split(";") if ".outbox " in grant)
     assert "UPDATE" not in outbox
-    assert "token" not in PURPOSES["writer"]
-    assert "input" not in PURPOSES["writer"]
+
+
+def test_a_writer_accepts_jobs_and_sets_nothing_of_how_they_stand() -> None:
+    job = next(grant for grant in PURPOSES["writer"].split(";") if ".job " in grant)
+    inserted, selected = re.findall(r"(?:INSERT|SELECT) \(([^)]*)\)", job)
+    words = [set(columns.replace(",", " ").split()) for columns in (inserted, selected)]
+    assert (
+        not {"state", "attempt", "worker", "token", "lease_until", "result", "accepted_at", "finished_at"}
+        & words[0]
+    )
+    assert not {"input", "checkpoint", "token"} & words[1]
+    assert "UPDATE" not in job
+    assert "DELETE" not in PURPOSES["writer"]
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,10 @@ BEGIN
     SELECT c.id, c.changed_at, w.state, c.state, c.changed_by, c.reason, c.attempt, c.worker
       FROM went AS w JOIN came AS c ON c.id = w.id
      WHERE w.state <> c.state OR (c.state = 'running' AND w.token IS DISTINCT FROM c.token);
+    DELETE FROM "{schema}".job_waiting AS n USING went AS w JOIN came AS c ON c.id = w.id
+     WHERE w.state = 'accepted' AND c.state <> 'accepted' AND c.one_waiting IS NOT NULL AND n.job_id = c.id;
+    DELETE FROM "{schema}".job_due AS n USING went AS w JOIN came AS c ON c.id = w.id
+     WHERE w.state = 'accepted' AND c.state <> 'accepted' AND c.not_before IS NOT NULL AND n.job_id = c.id;
     RETURN NULL;
 END
 $body$;
@@ -175,7 +179,8 @@ CREATE TABLE "{schema}".job_due (
     headers jsonb
 );
 COMMENT ON TABLE "{schema}".job_due IS
-    'Jobs that wait for their time, each with its outbox row; whoever deletes the row writes that, once';
+    'Jobs that wait for their time, each with its outbox row; whoever deletes the row writes that, once; gone with a job that ends
+before';
 CREATE INDEX job_due_at ON "{schema}".job_due (due_at);
 """
 
@@ -221,6 +226,28 @@ CREATE TABLE "{schema}".job_policy (
 );
 COMMENT ON TABLE "{schema}".job_policy IS
     'What the processor of a type of jobs declares of it: seconds after their end that results and rows are kept, and who is told';
+"""
+
+CANCEL = """
+CREATE FUNCTION "{schema}".cancel_job(wanted uuid, whom text, why text, OUT before text, OUT after text) RETURNS record
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+BEGIN
+    SELECT j.state INTO before FROM "{schema}".job AS j WHERE j.id = wanted FOR NO KEY UPDATE;
+    after := before;
+    IF before IN ('accepted', 'retrying') THEN
+        after := 'cancelled';
+        UPDATE "{schema}".job AS j SET state = after, changed_at = clock_timestamp(), changed_by = whom, reason = why,
+            finished_at = clock_timestamp(), cancel_asked_at = clock_timestamp(), cancel_asked_by = whom, cancel_why = why
+         WHERE j.id = wanted;
+    ELSIF before = 'running' THEN
+        UPDATE "{schema}".job AS j SET cancel_asked_at = clock_timestamp(), cancel_asked_by = whom, cancel_why = why
+         WHERE j.id = wanted AND j.cancel_asked_at IS NULL;
+    END IF;
+END
+$body$;
+COMMENT ON FUNCTION "{schema}".cancel_job(uuid, text, text) IS
+    'Cancel a job that waits, ask the worker of one that runs, leave all others; returns the state before and after';
+REVOKE EXECUTE ON FUNCTION "{schema}".cancel_job(uuid, text, text) FROM PUBLIC;
 """
 
 FOLLOW = """
@@ -293,5 +320,5 @@ def upgrade() -> None:
     """Make the tables of jobs and what keeps them true."""
     schema = context.config.attributes["schema"]
     allowed = ", ".join(f"'{pair}'" for pair in PAIRS)
-    for part in (JOB, MOVED, NAMES, WORK, FOLLOW):
+    for part in (JOB, NAMES, MOVED, WORK, CANCEL, FOLLOW):
         op.execute(part.format(schema=schema, pairs=allowed))
