@@ -14,15 +14,27 @@ if TYPE_CHECKING:
     from packhorse.processor.batching import AsyncBatchContext, Batch, BatchContext, Item
     from packhorse.processor.context import AsyncContext, Context
     from packhorse.processor.erasing import Subject
+    from packhorse.processor.jobs.effects.model import (
+        CANT_TELL,
+        DID_NOT_HAPPEN,
+        EffectConflict,
+        EffectInDoubt,
+        Happened,
+    )
     from packhorse.processor.outcomes import Outcome, Quarantine, Reason, Skip, TransactionRefused
     from packhorse.processor.policy import Later, Retry
 
 __all__ = [
+    "CANT_TELL",
+    "DID_NOT_HAPPEN",
     "AsyncBatchContext",
     "AsyncContext",
     "Batch",
     "BatchContext",
     "Context",
+    "EffectConflict",
+    "EffectInDoubt",
+    "Happened",
     "Item",
     "Later",
     "Outcome",
@@ -36,11 +48,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CANT_TELL": "jobs.effects.model",
+    "DID_NOT_HAPPEN": "jobs.effects.model",
     "AsyncBatchContext": "batching",
     "AsyncContext": "context",
     "Batch": "batching",
     "BatchContext": "batching",
     "Context": "context",
+    "EffectConflict": "jobs.effects.model",
+    "EffectInDoubt": "jobs.effects.model",
+    "Happened": "jobs.effects.model",
     "Item": "batching",
     "Later": "policy",
     "Outcome": "outcomes",

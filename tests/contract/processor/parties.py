@@ -1,5 +1,6 @@
 """Parties that write and drain parked keys on a real database: connections, messages, and a lane's answers without Kafka."""
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 import psycopg
+from tests.support.wait import eventually
 
 from packhorse.core.errors import PackhorseError
 from packhorse.core.message import MessageType
@@ -196,6 +198,36 @@ class Party:
 
     def close(self) -> None:
         self.connection.end()
+
+
+class Beside:
+    """A step that runs in a thread of its own, because it is going to wait for a lock."""
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        self.result: Any = None
+        self._act = act
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.result = self._act()
+        except PackhorseError as error:
+            self.result = error
+
+    def get(self) -> Any:
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+        return self.result
+
+
+def waits(party: Party, other: Party) -> None:
+    """Wait until *other*'s statement waits for a lock."""
+    pid = other.connection.info.backend_pid
+    eventually(
+        lambda: party.fetch("SELECT cardinality(pg_blocking_pids(%s))", pid)[0][0] > 0,
+        what=f"{pid} waits for a lock",
+    )
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """The statements on parked keys, retries and watermarks, on a real database; races with two connections."""
 
-import threading
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -14,16 +12,16 @@ from tests.contract.processor.parties import (
     STREAM,
     TIER,
     TOPIC,
+    Beside,
     Party,
     delivery,
     done,
     failed,
     parked,
     stopped,
+    waits,
 )
-from tests.support.wait import eventually
 
-from packhorse.core.errors import PackhorseError
 from packhorse.processor.copies import copy_of
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.pausing.table import PauseTable
@@ -33,36 +31,6 @@ from packhorse.processor.storing.rows import texts
 from packhorse.processor.storing.store import HeldKey, Move, Place, Steps
 
 K = key_hash(b"k")
-
-
-class Beside:
-    """A step that runs in a thread of its own, because it is going to wait for a lock."""
-
-    def __init__(self, act: Callable[[], Any]) -> None:
-        self.result: Any = None
-        self._act = act
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.result = self._act()
-        except PackhorseError as error:
-            self.result = error
-
-    def get(self) -> Any:
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-        return self.result
-
-
-def waits(party: Party, other: Party) -> None:
-    """Wait until *other*'s statement waits for a lock."""
-    pid = other.connection.info.backend_pid
-    eventually(
-        lambda: party.fetch("SELECT cardinality(pg_blocking_pids(%s))", pid)[0][0] > 0,
-        what=f"{pid} waits for a lock",
-    )
 
 
 def keys_of(party: Party) -> list[tuple[str, UUID | None]]:

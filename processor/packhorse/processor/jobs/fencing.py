@@ -1,0 +1,81 @@
+"""The fence of a job's run: each write of it holds only while the job runs under its token; no I/O here."""
+
+import json
+from typing import Any, Protocol
+from uuid import UUID
+
+from packhorse.core.errors import OwnershipLost
+from packhorse.core.naming import checked_identifier
+from packhorse.processor.storing.sql import DURABLE
+from packhorse.processor.storing.steps import Answer
+
+OWNED = """owned AS MATERIALIZED (
+    SELECT j.id FROM "{schema}".job j
+    WHERE j.id = %(job)s AND j.token = %(token)s AND j.state = 'running' FOR SHARE
+)"""
+"""
+The job, while this run has it. The lock makes a take-over wait for the commit, and a run that was taken over see that in the
+same statement; runs of one job share it, so that two effects side by side do not wait for each other.
+"""
+
+
+class Run(Protocol):
+    """
+    One run of a job.
+
+    Attributes:
+        job_id: The job.
+        token: Of its lease.
+        attempt: Number of the run, from 1.
+        lost: Whether this process knows that somebody else has the job by now.
+    """
+
+    @property
+    def job_id(self) -> UUID: ...
+    @property
+    def token(self) -> UUID: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def lost(self) -> bool: ...
+
+
+def filled(text: str, schema: str) -> bytes:
+    """
+    Return a statement with its parts filled in: `{owned}`, `{durable}`, `{schema}`.
+
+    Raises:
+        SettingsError: The schema's name is not allowed.
+    """
+    checked_identifier(schema, what="database schema")
+    return text.replace("{owned}", OWNED).replace("{durable}", DURABLE).replace("{schema}", schema).encode()
+
+
+def written(run: Run, answer: Answer) -> bool:
+    """
+    Return whether a fenced statement found what it was to change.
+
+    Raises:
+        OwnershipLost: The run has lost its job, and nothing was written.
+    """
+    owned, wrote = answer.rows[0]
+    check_owned(run, bool(owned))
+    return bool(wrote)
+
+
+def check_owned(run: Run, owned: bool) -> None:
+    """
+    Check what the database, or the run itself, says of its lease.
+
+    Raises:
+        OwnershipLost: The job was taken over, cancelled or ended.
+    """
+    if not owned:
+        raise OwnershipLost(
+            f"job {run.job_id}: another worker has it by now, or it has ended; this run writes nothing more"
+        )
+
+
+def loaded(text: str | None) -> Any:
+    """Return the value that a statement answered as JSON text, None where there is none."""
+    return None if text is None else json.loads(text)
