@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from packhorse.processor.batching import AsyncBatchContext, Batch, BatchContext, Item
     from packhorse.processor.context import AsyncContext, Context
     from packhorse.processor.erasing import Subject
+    from packhorse.processor.jobs.context import AsyncJobContext, JobCancelled, JobContext
     from packhorse.processor.jobs.effects.model import (
         CANT_TELL,
         DID_NOT_HAPPEN,
@@ -29,6 +30,7 @@ __all__ = [
     "DID_NOT_HAPPEN",
     "AsyncBatchContext",
     "AsyncContext",
+    "AsyncJobContext",
     "Batch",
     "BatchContext",
     "Context",
@@ -36,6 +38,8 @@ __all__ = [
     "EffectInDoubt",
     "Happened",
     "Item",
+    "JobCancelled",
+    "JobContext",
     "Later",
     "Outcome",
     "Processor",
@@ -52,6 +56,7 @@ _HOMES = {
     "DID_NOT_HAPPEN": "jobs.effects.model",
     "AsyncBatchContext": "batching",
     "AsyncContext": "context",
+    "AsyncJobContext": "jobs.context",
     "Batch": "batching",
     "BatchContext": "batching",
     "Context": "context",
@@ -59,6 +64,8 @@ _HOMES = {
     "EffectInDoubt": "jobs.effects.model",
     "Happened": "jobs.effects.model",
     "Item": "batching",
+    "JobCancelled": "jobs.context",
+    "JobContext": "jobs.context",
     "Later": "policy",
     "Outcome": "outcomes",
     "Processor": "app",

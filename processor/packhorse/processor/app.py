@@ -10,14 +10,16 @@ from packhorse.core.message import TypedMessage
 from packhorse.core.naming import checked_topic, quarantine_topic, retry_topic
 from packhorse.processor.declaring import checked_choice, checked_class, checked_count
 from packhorse.processor.erasing import Eraser, checked_eraser
-from packhorse.processor.handlers import AFTER_QUARANTINES, ORDERINGS, Handler, declared
+from packhorse.processor.handlers import AFTER_QUARANTINES, ORDERINGS, Handler, declared, declared_job
 from packhorse.processor.registering import (
     AfterQuarantine,
+    JobOptions,
     Kind,
     Options,
     Ordering,
     Registers,
     RegistersBatch,
+    RegistersJob,
     RegistersTombstone,
 )
 from packhorse.processor.tiers.ladder import tiers_of
@@ -116,6 +118,28 @@ class Processor:
         """
         return cast("RegistersBatch[M]", self._registers(message, options, kind="batch"))
 
+    def job(self, message: type[M], **options: Unpack[JobOptions]) -> RegistersJob[M]:
+        """
+        Run the decorated function as the body of the jobs of the class *message*, which `outbox.submit` accepts.
+
+        A `def` takes (message, JobContext) and runs in a thread, an `async def` (message, AsyncJobContext). No transaction is
+        open while it runs: a lease says that the job is this worker's. What it returns, JSON or None, is the job's result; it
+        is recorded in one transaction with the job's end and with what the context was given to write.
+
+        Args:
+            message: A class that `packhorse schemas generate` wrote.
+            options: See `JobOptions`.
+
+        Raises:
+            UsageError, SettingsError: As `handler` does.
+        """
+
+        def register(function: Any) -> Any:
+            self._add(declared_job(checked_class(message), function, options))
+            return function
+
+        return cast("RegistersJob[M]", register)
+
     def eraser(self, function: E) -> E:
         """
         Have the decorated function erase a person's data from the application's own tables, when `packhorse purge` is given this app.
@@ -143,6 +167,11 @@ class Processor:
     def all_handlers(self) -> tuple[Handler, ...]:
         """Return all handlers, those for replays too."""
         return (*self._handlers.values(), *self._replays.values())
+
+    @property
+    def jobs(self) -> tuple[Handler, ...]:
+        """Return the handlers that are bodies of jobs."""
+        return tuple(handler for handler in self._handlers.values() if handler.job is not None)
 
     @property
     def replay_handlers(self) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from packhorse.processor.clients import admin_properties, consumer_properties, p
 from packhorse.processor.inbox.keeper import InboxKeeper, own_name
 from packhorse.processor.inbox.postgres import InboxTables
 from packhorse.processor.inbox.retention import InboxRetention
+from packhorse.processor.jobs.keeper import JobKeeper
+from packhorse.processor.jobs.ledger import Ledger
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
 from packhorse.processor.kafka.group_times import GroupQuestions
@@ -20,6 +22,7 @@ from packhorse.processor.kafka.trimming import RecordDeleter
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.loop import Loop, StopSign, Times
+from packhorse.processor.member.rationing import job_lanes
 from packhorse.processor.parking.crowding import Bounds
 from packhorse.processor.plant import Plant
 from packhorse.processor.record import Stream
@@ -80,15 +83,16 @@ class Composed:
         store = Store(
             queries=queries_for(settings.database_schema), group=app.group, schema=settings.database_schema
         )
+        conninfo = postgres.settings_of(
+            settings.database_url.get_secret_value(),
+            idle_ms=_bounded("idle_transaction_timeout", settings.idle_transaction_timeout, times),
+            lock_ms=_bounded("lock_timeout", settings.lock_timeout, times),
+        )
         self.plant = Plant(
             app=app,
             sources=sources,
             member=SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now()),
-            conninfo=postgres.settings_of(
-                settings.database_url.get_secret_value(),
-                idle_ms=_bounded("idle_transaction_timeout", settings.idle_transaction_timeout, times),
-                lock_ms=_bounded("lock_timeout", settings.lock_timeout, times),
-            ),
+            conninfo=conninfo,
             store=store,
             decoder=Decoder(self.registry),
             copies=self.copies,
@@ -102,6 +106,8 @@ class Composed:
             reconnected=self._reconnected,
             broke=self._broke,
             partitions=partitions,
+            ledger=Ledger(conninfo),
+            job_lease=settings.job_lease,
         )
         self._check_tables()
         self.plant.board.say("contacts", contacts_of(app))
@@ -123,6 +129,8 @@ class Composed:
             streams=self._stream_of,
             sort=Intake(app),
             board=self.plant.board,
+            leaving=self.plant.runs.stop,
+            rations=job_lanes(app.all_handlers, self.lanes.count),
         )
         self.watching = Watching(
             self.plant,
@@ -138,6 +146,7 @@ class Composed:
             crowds=self.loop.crowds,
         )
         self.renewer = Renewer(self.plant)
+        self.jobs = JobKeeper(self.plant)
         self.inbox = self._inbox(settings, telemetry)
         self.topics = TopicKeeper(
             TopicWatch(sources, broker, log),
@@ -186,6 +195,7 @@ class Composed:
             self.watching.start()
             self.watchdog.start()
             self.renewer.start()
+            self.jobs.start()
             self.inbox.start()
             self.topics.start()
             with self.plant.board.vitals.living(LOOP):
@@ -197,6 +207,8 @@ class Composed:
         """Stop what runs beside the loop."""
         self.watchdog.stop()
         self.renewer.stop()
+        self.jobs.stop()
+        self.plant.ledger.close()
         self.topics.stop()
         self.inbox.stop()
         self.copies.close()
@@ -207,7 +219,7 @@ class Composed:
     def _check_tables(self) -> None:
         connection = postgres.connect(self.plant.conninfo)
         try:
-            postgres.run(connection, self.plant.store.check_ready())
+            postgres.run(connection, self.plant.store.check_ready(jobs=bool(self.plant.app.jobs)))
             _, waiting = postgres.run(connection, self.plant.store.group_standing())
         finally:
             connection.end()

@@ -19,8 +19,18 @@ from packhorse.processor.declaring import (
     checked_timeout,
     name_of,
 )
+from packhorse.processor.jobs.context import AsyncJobContext, JobContext
+from packhorse.processor.jobs.spec import JobSpec
 from packhorse.processor.policy import Retry, policy_of
-from packhorse.processor.registering import AfterQuarantine, Errors, Isolation, Kind, Options, Ordering
+from packhorse.processor.registering import (
+    AfterQuarantine,
+    Errors,
+    Isolation,
+    JobOptions,
+    Kind,
+    Options,
+    Ordering,
+)
 
 ORDERINGS: Final[tuple[Ordering, ...]] = ("key", "none")
 AFTER_QUARANTINES: Final[tuple[AfterQuarantine, ...]] = ("park", "continue")
@@ -46,8 +56,9 @@ class Handler:
         isolation: "group": several share a transaction; "message": each has one of its own.
         timeout: Seconds that one run may take; None: no limit.
         contact: Who is told when messages of the type need a person; None: nobody is named.
-        kind: "one": it takes one message; "batch": it takes a Batch of them.
+        kind: "one": it takes one message; "batch": it takes a Batch of them; "job": it is the body of a job.
         replay: The name by which a replay asks for it; None: it is for live traffic.
+        job: What is declared of a type of jobs; None of other handlers.
     """
 
     message: type[TypedMessage]
@@ -65,6 +76,7 @@ class Handler:
     contact: str | None = None
     kind: Kind = "one"
     replay: str | None = None
+    job: JobSpec | None = None
 
     @property
     def type(self) -> MessageType:
@@ -82,6 +94,8 @@ _GIVEN: Final[dict[tuple[Kind, bool], type]] = {
     ("one", True): AsyncContext,
     ("batch", False): BatchContext,
     ("batch", True): AsyncBatchContext,
+    ("job", False): JobContext,
+    ("job", True): AsyncJobContext,
 }
 """Which context a handler gets, by its kind and whether it is async."""
 
@@ -143,4 +157,43 @@ def declared(
         contact=checked_contact(options.get("contact"), what=what),
         kind=kind,
         replay=checked_name(options.get("replay"), what=f"{what}: replay"),
+    )
+
+
+def declared_job(message: type[TypedMessage], function: Any, options: JobOptions) -> Handler:
+    """
+    Return the checked declaration of *function*, the body of the jobs of a type.
+
+    Raises:
+        UsageError: The function has another shape, or an option is not allowed.
+        SettingsError: What is given as `retry` is no policy.
+    """
+    is_async = inspect.iscoroutinefunction(function)
+    context = _GIVEN["job", is_async]
+    others = [other for other in _GIVEN.values() if other is not context]
+    check_function(function, ("message", "ctx"), message=message, context=context, others=others, batch=False)
+    what = f"job {name_of(function)}"
+    if unknown := sorted(set(options) - JobOptions.__optional_keys__):
+        raise UsageError(
+            f"{what}: {unknown[0]}= is no option: {', '.join(sorted(JobOptions.__optional_keys__))}"
+        )
+    permanent = checked_errors(options.get("permanent", ()), what=f"{what}: permanent")
+    down = checked_errors(options.get("down", ()), what=f"{what}: down")
+    check_apart(permanent, down, what=what)
+    return Handler(
+        message=message,
+        function=function,
+        is_async=is_async,
+        tombstones=False,
+        retry=policy_of(options.get("retry")),
+        permanent=permanent,
+        safe=checked_errors(options.get("safe", ()), what=f"{what}: safe"),
+        down=down,
+        ordering="none",
+        after_quarantine="continue",
+        isolation="group" if options.get("quick") else "message",
+        timeout=checked_timeout(options.get("timeout"), what=what),
+        contact=checked_contact(options.get("contact"), what=what),
+        kind="job",
+        job=JobSpec.declared(options, what=what),
     )

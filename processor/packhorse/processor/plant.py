@@ -11,6 +11,8 @@ from packhorse.core.message import TypedMessage
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.copies import Copy
+from packhorse.processor.jobs.ledger import Ledger
+from packhorse.processor.jobs.runs import Runs
 from packhorse.processor.offsets.starting import LogEnds, MissingRecords
 from packhorse.processor.parking.claims import Claims
 from packhorse.processor.running.deadlines import Deadlines
@@ -73,6 +75,9 @@ class Plant:
         deadlines: The time-outs of handlers.
         board: What loop and lanes show of themselves.
         partitions: How many partitions each source had at the start; one beyond them is not read. Of others: any.
+        runs: The runs of jobs in hand.
+        ledger: Connections on which bodies of jobs keep what they want to keep.
+        job_lease: Seconds that the lease of a job runs on without being renewed.
     """
 
     app: Processor
@@ -99,3 +104,6 @@ class Plant:
     deadlines: Deadlines = field(default_factory=lambda: Deadlines(SYSTEM_CLOCK))
     board: Board = field(default_factory=lambda: Board(SYSTEM_CLOCK))
     partitions: Mapping[str, int] = field(default_factory=dict)
+    runs: Runs = field(default_factory=Runs)
+    ledger: Ledger = field(default_factory=lambda: Ledger(""))
+    job_lease: float = 30.0

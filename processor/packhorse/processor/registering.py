@@ -7,6 +7,7 @@ from packhorse.core.message import TypedMessage
 from packhorse.processor.batching import AsyncBatchContext, Batch, BatchContext
 from packhorse.processor.context import AsyncContext, Context
 from packhorse.processor.durations import Duration
+from packhorse.processor.jobs.context import AsyncJobContext, JobContext
 from packhorse.processor.policy import Retry
 
 M = TypeVar("M", bound=TypedMessage)
@@ -14,7 +15,8 @@ Errors = tuple[type[Exception], ...]
 Ordering = Literal["key", "none"]
 AfterQuarantine = Literal["park", "continue"]
 Isolation = Literal["group", "message"]
-Kind = Literal["one", "batch"]
+Kind = Literal["one", "batch", "job"]
+AfterDeadline = Literal["quarantine", "expire"]
 
 SyncFunction = Callable[[M, Context], None]
 AsyncFunction = Callable[[M, AsyncContext], Coroutine[Any, Any, None]]
@@ -54,6 +56,49 @@ class Options(TypedDict, total=False):
     timeout: Duration | None
     contact: str | None
     replay: str | None
+
+
+class JobOptions(TypedDict, total=False):
+    """
+    What can be said of a type of jobs.
+
+    Attributes:
+        retry, permanent, safe, down, contact: As `Options` has them.
+        timeout: How long one run may take; then the body is asked to stop, and the attempt has failed. None: no limit.
+        deadline: How long after it was accepted, or due, a job may take in all, waits and runs together. None: no limit.
+        after_deadline: What becomes of one that takes longer: "quarantine", with the reason `deadline`, or "expire".
+        quick: Its runs take milliseconds: several share a claim and a transaction for their ends. One that takes long then
+            keeps those that were claimed with it waiting.
+        lanes: Most of them that run at once in a process, so that others have lanes left. None: all but one where the
+            processor has other handlers.
+        keep_result, keep: How long after its end a job's result, and its row with its history, are kept. None: as set.
+    """
+
+    retry: Retry | None
+    permanent: Errors
+    safe: Errors
+    down: Errors
+    timeout: Duration | None
+    deadline: Duration | None
+    after_deadline: AfterDeadline
+    contact: str | None
+    quick: bool
+    lanes: int | None
+    keep_result: Duration | None
+    keep: Duration | None
+
+
+SyncJob = Callable[[M, JobContext], object]
+AsyncJob = Callable[[M, AsyncJobContext], Coroutine[Any, Any, object]]
+
+
+class RegistersJob(Protocol[M]):
+    """Take the body of a job and give it back unchanged."""
+
+    @overload
+    def __call__(self, function: AsyncJob[M], /) -> AsyncJob[M]: ...
+    @overload
+    def __call__(self, function: SyncJob[M], /) -> SyncJob[M]: ...
 
 
 class Registers(Protocol[M]):

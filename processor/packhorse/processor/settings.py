@@ -36,6 +36,8 @@ class ProcessorSettings(
         idle_transaction_timeout: Seconds that a handler may leave its transaction idle: below the group's session
             time-out, so that a frozen owner can't block the next one.
         lock_timeout: Longest wait for a lock, in seconds; a message that waits longer runs again, uncharged.
+        job_lease: Seconds that the lease of a job runs on without being renewed: a worker that died or froze is replaced after
+            that, and after the end of its session with the broker.
         unknown_types: What becomes of messages of a type that no handler knows: "quarantine" or "skip".
         missing_records: What to do when records above the watermark are no longer in the topic: "stop" the process, or
             "continue" behind the gap, which loses them.
@@ -54,6 +56,7 @@ class ProcessorSettings(
     revoke_timeout: Annotated[float, Field(ge=0, le=600)] = 10.0
     idle_transaction_timeout: Annotated[float, Field(ge=1, le=3_600)] = 40.0
     lock_timeout: Annotated[float, Field(ge=0.1, le=3_600)] = 10.0
+    job_lease: Annotated[float, Field(ge=3, le=3_600)] = 30.0
     unknown_types: Literal["quarantine", "skip"] = "quarantine"
     missing_records: MissingRecords = MissingRecords.STOP
 

@@ -8,6 +8,7 @@ in, so a simulation can be all of them.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 
 from packhorse.core.clock import Chance, Clock
 from packhorse.processor.breaking.stops import Told
@@ -77,6 +78,7 @@ class Desk:
         chance: Chance,
         alarm: Callable[[Place, Alarm], None],
         tell: Callable[[Told], None] = lambda told: None,  # noqa: ARG005 its name says what it is
+        rations: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._streams = streams
         self._limits = limits
@@ -91,7 +93,7 @@ class Desk:
         self.stop: str | None = None
         self.gates = Gates(clock, chance, tell)
         self._dispatcher = Dispatcher(
-            self._slots, works, self.gates, limits, lanes=lanes, numbers=self._numbers
+            self._slots, works, self.gates, limits, lanes=lanes, numbers=self._numbers, rations=rations
         )
         self._landing = Landing(self._slots, self.gates, limits, clock, chance)
         self._carrier = Carrier(
@@ -238,6 +240,13 @@ class Desk:
         for place in places:
             if (slot := self._slots.get(place)) is not None:
                 slot.fence.up = True
+
+    def runs_jobs_alone(self, place: Place) -> bool:
+        """Return whether nothing keeps *place* busy but bodies of jobs."""
+        slot = self._slots.get(place)
+        if slot is None or slot.state.opening or slot.state.marking is not None:
+            return False
+        return all(chunk[0].kind.job for chunk in slot.flights.values())
 
     def positions(self, places: Iterable[Place]) -> Positions:
         """Return what is durable in *places* and not known to the coordinator."""

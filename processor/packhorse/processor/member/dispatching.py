@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from packhorse.processor.member.gates import Gates
 from packhorse.processor.member.jobs import ChunkJob, Place
 from packhorse.processor.member.ports import Works
 from packhorse.processor.member.queue import Waiting
+from packhorse.processor.member.rationing import Rations
 from packhorse.processor.member.sharing import Sharing
 from packhorse.processor.member.slot import Slot
 from packhorse.processor.partition.state import Limits
@@ -24,6 +26,7 @@ class Dispatcher:
         limits: Of one partition.
         lanes: How many there are.
         numbers: Gives each job its own.
+        rations: How many lanes the chunks of a handler may have at once; of one that is not in it there is no limit.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Dispatcher:
         *,
         lanes: int,
         numbers: Iterator[int],
+        rations: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._slots = slots
         self._works = works
@@ -43,6 +47,7 @@ class Dispatcher:
         self._numbers = numbers
         self._marked: dict[int, bool] = {}
         self._sharing = Sharing(lanes)
+        self._rations = Rations(rations)
         self._turns = {False: 0, True: 0}
 
     @property
@@ -58,7 +63,8 @@ class Dispatcher:
     def ended(self, number: int) -> None:
         """Take that the job *number* is reported."""
         self._sharing.ended(number)
-        if self._marked.pop(number, None) is not None:
+        was_full = self._rations.ended(number)
+        if self._marked.pop(number, None) is not None or was_full:
             for slot in self._slots.values():
                 slot.dry = False
 
@@ -92,8 +98,9 @@ class Dispatcher:
             if slot.dry or not slot.state.may_run or slot.stream is None or slot.stream.carries is not again:
                 continue
             limit = min(slot.state.limit, MOST_SAVEPOINTS) if slot.careful else slot.state.limit
+            shut = {*self._gates.shut, *self._rations.full} if self._rations.full else self._gates.shut
             chunk = slot.queue.take(
-                limit, lonely=slot.suspects, shut=self._gates.shut, barred=self._barred(slot), slow=slow
+                limit, lonely=slot.suspects, shut=shut, barred=self._barred(slot), slow=slow
             )
             if chunk:
                 self._turns[again] = (turn + step + 1) % len(places)
@@ -160,5 +167,6 @@ class Dispatcher:
         slot.flights[job.number] = chunk
         if job.marked and suspect is not None:
             self._marked[job.number] = suspect.begun
+        self._rations.begun(job.number, chunk[0].gate)
         self._sharing.begun(job.number, again=job.stream.carries, slow=slot.queue.is_slow(chunk[0].key))
         self._works.submit(job)

@@ -15,3 +15,7 @@ class Fence:
         """Raise GivenUp when what is done from here on would count for nothing."""
         if self.up:
             raise GivenUp("the partition went away, or the time to finish is over")
+
+
+NO_FENCE = Fence()
+"""Of what a lease guards, whoever has the partition."""

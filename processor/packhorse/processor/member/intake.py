@@ -86,6 +86,7 @@ class Intake:
 def _kind_of(handler: Handler) -> Kind:
     batch = handler.name if handler.kind == "batch" else None
     alone = handler.isolation == "message"
-    if not handler.is_async and batch is None and not alone:
+    is_job = handler.job is not None
+    if not handler.is_async and batch is None and not alone and not is_job:
         return PLAIN
-    return Kind(is_async=handler.is_async, batch=batch, alone=alone)
+    return Kind(is_async=handler.is_async, batch=batch, alone=alone, job=is_job)

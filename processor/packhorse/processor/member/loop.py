@@ -8,6 +8,7 @@ new begins, what runs may end within a bounded time, what is durable is committe
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty
+from types import MappingProxyType
 from typing import Protocol
 
 from packhorse.core.clock import Chance, Clock
@@ -86,6 +87,8 @@ class Loop:
         streams: Callable[[Place], Stream],
         sort: Callable[[Sequence[Record], Stream], list[Waiting]],
         board: Board | None = None,
+        leaving: Callable[[], None] = lambda: None,
+        rations: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._board = board or Board(clock)
         self._lanes = lanes
@@ -98,6 +101,7 @@ class Loop:
         self._holding: Holding | None = None
         self._full: Mapping[Place, str] | None = None
         self._leaving = False
+        self._tell_leaving = leaving
         self._consumer = consume(self)
         self._desk = Desk(
             fetcher=self._consumer,
@@ -110,6 +114,7 @@ class Loop:
             chance=chance,
             alarm=self._telling.alarm,
             tell=self._tell,
+            rations=rations,
         )
 
     @property
@@ -241,9 +246,14 @@ class Loop:
             self._consumer.commit(topic, partition, position, epoch)
 
     def _end_what_runs(self, places: Sequence[Place], wait: float) -> None:
+        """
+        Begin nothing more in *places* and wait for what runs; bodies of jobs are waited for at the end of the process alone.
+
+        A lease says whose a job is, so its partition may go while it runs.
+        """
         self._desk.drain(places)
         deadline, given_up = self._clock.monotonic() + wait, False
-        while mine := [place for place in self._desk.busy if place in places]:
+        while mine := [place for place in self._desk.busy if place in places and self._awaits(place)]:
             if self._clock.monotonic() >= deadline:
                 if given_up:
                     break
@@ -251,6 +261,9 @@ class Loop:
                 deadline, given_up = self._clock.monotonic() + MARK_WAIT, True
             self._take_reports(BUSY_WAIT)
             self._board.turned(self._desk.samples)
+
+    def _awaits(self, place: Place) -> bool:
+        return self._leaving or not self._desk.runs_jobs_alone(place)
 
     def _give_up(self, places: Sequence[Place]) -> None:
         self._log.warning(
@@ -274,6 +287,7 @@ class Loop:
         """Finish, commit and leave; whatever goes wrong before, the group is left and the client closed."""
         self._leaving = True
         self._board.vitals.leave()
+        self._tell_leaving()
         try:
             places = list(self._desk.states)
             self._end_what_runs(places, self._times.drain)

@@ -28,11 +28,13 @@ class Kind(NamedTuple):
         is_async: Handlers are `async def`.
         batch: Name of the batch handler that takes them together; None for handlers of one message.
         alone: Nothing may share a chunk with it.
+        job: They are bodies of jobs.
     """
 
     is_async: bool = False
     batch: str | None = None
     alone: bool = False
+    job: bool = False
 
 
 PLAIN = Kind()

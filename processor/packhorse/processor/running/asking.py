@@ -4,15 +4,20 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from packhorse.processor.plant import Plant
+from packhorse.processor.running.job_steps import claimed, finished, released
 from packhorse.processor.running.requests import (
+    ClaimJobs,
     ClaimKey,
     ClaimKeys,
     CountDeliveries,
+    FinishJobs,
     GetFirstFollowers,
     LeaveKey,
     LeaveKeys,
     LookUp,
+    LookUpJobs,
     MarkStart,
+    ReleaseJobs,
     ReleaseKeys,
     Request,
     Write,
@@ -35,8 +40,23 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
             return store.count_deliveries(work.stream, ids)
         case MarkStart(offset):
             return _begun(plant, spot, offset)
+        case ClaimJobs() | LookUpJobs() | FinishJobs() | ReleaseJobs():
+            return _of_jobs(request, plant)
         case _:
             return _of_keys(request, plant, source)
+
+
+def _of_jobs(request: ClaimJobs | LookUpJobs | FinishJobs | ReleaseJobs, plant: Plant) -> Steps[object]:
+    """Return the statements that answer a request about jobs."""
+    match request:
+        case ClaimJobs(members):
+            return claimed(plant, members)
+        case LookUpJobs(ids):
+            return plant.store.look_up_jobs(ids)
+        case FinishJobs(ends):
+            return finished(plant, ends)
+        case ReleaseJobs(runs, reason):
+            return released(plant, runs, reason)
 
 
 def _of_keys(request: Request, plant: Plant, source: str) -> Steps[object]:

@@ -4,7 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packhorse.processor.context import AsyncContext
-from packhorse.processor.member.fence import Fence
+from packhorse.processor.jobs.runs import JobRun
+from packhorse.processor.member.fence import NO_FENCE, Fence
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.batching import AsyncBatchContext, answers
 from packhorse.processor.running.batching import Batch as Together
@@ -45,7 +46,7 @@ class AsyncHandling:
         self._plant = plant
         self._deadline = deadline
         self._sessions: AsyncSessions | None = None
-        self.task: asyncio.Future[None] | None = None
+        self.task: asyncio.Future[Any] | None = None
 
     async def one(self, on: On, member: Member, *, sync: bool) -> Ran:
         """Run *member* by itself, also where its handler takes batches."""
@@ -131,6 +132,27 @@ class AsyncHandling:
             batch.close()
             await context.settle()
             await lent.settle(sync=True)
+
+    def runs(self, task: "asyncio.Future[Any] | None") -> None:
+        """Take that *task* runs, the body of a job, or that it has ended."""
+        self.task = task
+
+    async def writes(self, on: On, member: Member, run: JobRun) -> Ran:
+        """Do in the transaction what the body of a job wants written with its success; return how that ended."""
+        lent = AsyncLent(on.connection, self.sessions, self._plant.outbox, member)
+        try:
+            for write in run.writes:
+                if (answer := write(lent.connection)) is not None:
+                    await answer
+            if run.drafts:
+                await lent.emit(run.drafts)
+            await lent.settle(sync=True)
+            ran = ended_at(on.connection, member, touched=True)
+        except BaseException as error:  # noqa: BLE001 it is the application's code
+            ran = failed_at(on.connection, error, member, touched=True, fence=NO_FENCE)
+        finally:
+            await lent.drop()
+        return broken(False) if ran is None else ran
 
     def sessions(self) -> "AsyncSessions":
         """Return what makes sessions, made when it is first asked for."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.copies import CopiesMissed
+from packhorse.processor.jobs.runs import JobRun, abandon
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
@@ -21,6 +22,7 @@ from packhorse.processor.running.async_handling import AsyncHandling, On
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.event_loop import EventLoop
 from packhorse.processor.running.faults import describe
+from packhorse.processor.running.job_handling import arun_body
 from packhorse.processor.running.lanework import (
     Chunks,
     all_decoded,
@@ -32,21 +34,25 @@ from packhorse.processor.running.lanework import (
 )
 from packhorse.processor.running.requests import (
     Begin,
+    ClaimJobs,
     CommitTransaction,
     Decode,
     DecodeAll,
     MarkStart,
+    ReleaseJobs,
     Request,
     RollBack,
     RollBackToSavepoint,
     RunBatch,
     RunHandler,
+    RunJob,
+    RunWrites,
     Savepoint,
     SendKept,
     SendRound,
     Write,
 )
-from packhorse.processor.running.work import Work
+from packhorse.processor.running.work import Member, Ran, Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.steps import COMMIT, ROLLBACK
@@ -62,7 +68,7 @@ class AsyncLane:
     def __init__(self, plant: Plant, loop: EventLoop, stuck: Callable[[], None] = lambda: None) -> None:
         self._plant = plant
         self._loop = loop
-        self._deadline = plant.deadlines.slot(self.cancel, stuck, again=None)
+        self._deadline = plant.deadlines.slot(self._time_out, stuck, again=None)
         self._gone = Fence()
         self._connection: postgres.AsyncGuardedConnection | None = None
         self._was_connected = False
@@ -73,6 +79,7 @@ class AsyncLane:
         self._id = plant.chance.message_id(plant.clock.now())
         self._xid = ""
         self._taken: Sequence[int] = ()
+        self._job: JobRun | None = None
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
@@ -101,7 +108,20 @@ class AsyncLane:
             self._plant.claims.forget(self)
 
     def cancel(self) -> None:
-        """Cancel the handler that runs; from any thread."""
+        """
+        Cancel the handler that runs; from any thread.
+
+        The body of a job goes on, unless the process ends: its lease says whose it is, whoever has the partition.
+        """
+        if self._job is None or self._plant.runs.stopping:
+            self._cancel()
+
+    def _time_out(self) -> None:
+        if (run := self._job) is not None:
+            run.cancel = run.cancel or "timeout"
+        self._cancel()
+
+    def _cancel(self) -> None:
         task = self._handling.task
         if task is not None:
             self._loop.get().call_soon_threadsafe(task.cancel)
@@ -109,6 +129,8 @@ class AsyncLane:
     def abandon(self) -> None:
         """Let what still runs count for nothing: its handler does not come back. From any thread."""
         self._gone.up = True
+        if (run := self._job) is not None:
+            abandon(run)
         self._plant.deadlines.forget(self._deadline)
         if (connection := self._connection) is not None:
             then = left_by(self, self._plant)
@@ -191,6 +213,8 @@ class AsyncLane:
                 await self._send_kept(ids)
             case SendRound(deliveries):
                 await asyncio.to_thread(round_sent, deliveries, self._plant, self._here)
+            case RunJob() | RunWrites() | ClaimJobs() | ReleaseJobs():
+                return await self._of_job(request)
             case _:
                 return await self._store(request)
         return None
@@ -212,8 +236,31 @@ class AsyncLane:
                 await postgres.async_undo(self._held())
             case RollBack():
                 await self._roll_back()
-            case CommitTransaction():
-                await self._commit()
+            case CommitTransaction(runs):
+                await self._commit(runs)
+
+    async def _of_job(self, request: RunJob | RunWrites | ClaimJobs | ReleaseJobs) -> object:
+        match request:
+            case RunJob(member, run):
+                return await self._run_job(member, run)
+            case RunWrites(member, run):
+                return await self._handling.writes(self._on(), member, run)
+            case ClaimJobs(_, in_hand):
+                await self._take(in_hand)
+                return await self._store(request)
+            case ReleaseJobs():
+                with suppress(PackhorseError):  # they stay leases that nobody works under
+                    await self._store(request)
+                return None
+
+    async def _run_job(self, member: Member, run: JobRun) -> Ran:
+        self._job = run
+        try:
+            return await arun_body(self._plant, self._deadline, member, run, self._handling.runs)
+        finally:
+            self._job = None
+            if run.lost:
+                self._plant.runs.forget([run])
 
     def _on(self) -> On:
         return On(self._held(), self._xid, self._fence)
@@ -255,14 +302,16 @@ class AsyncLane:
             self._plant.claims.enter(self, self._here.stream.source, *claims)
         return answer
 
-    async def _commit(self) -> None:
+    async def _commit(self, runs: Sequence[JobRun]) -> None:
         self._plant.signal(Point.BEFORE_RESULT)
-        self._fence.check()
+        if not runs:
+            self._fence.check()
         self._gone.check()
         try:
             await postgres.acommand(self._held(), COMMIT)
         except postgres.IntegrityError as error:
             raise Contention(f"the commit was refused: {describe(error)}") from error
+        self._plant.runs.forget(runs)
         self._plant.signal(Point.AFTER_RESULT)
 
     async def _roll_back(self) -> None:

@@ -27,15 +27,18 @@ from packhorse.core.errors import (
 from packhorse.processor.app import Processor
 from packhorse.processor.breaking.brake import Seen
 from packhorse.processor.handlers import Handler
-from packhorse.processor.outcomes import Reason
+from packhorse.processor.jobs.deciding import End
+from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.partition.events import ChunkEnded, Ended
-from packhorse.processor.record import Delivery, replay_handler_of
+from packhorse.processor.record import REPLAY_OF, Delivery, replay_handler_of
 from packhorse.processor.running.attempting import attempt
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.finishing import finish
+from packhorse.processor.running.jobwork import run_jobs
 from packhorse.processor.running.judging import (
     after_run,
     crashed,
+    ended_before,
     faulty,
     without_handler,
     without_named,
@@ -206,14 +209,29 @@ def _deal_with(chunk: Chunk) -> Batch:
         yield from _prepare(found, known, chunk)
         stands = {key: (row.outcome, row.attempt) for key, row in known.rows.items()}, dict(known.parked)
         if before == (before := stands):
-            _blame(found.members)
-        results = yield from attempt(found.members, chunk.how)
+            _blame([member for member in found.members if member.handler is None or not member.handler.job])
+        if any(member.handler is not None and member.handler.job for member in found.members):
+            results = yield from _jobs(found, chunk)
+        else:
+            results = yield from attempt(found.members, chunk.how)
         if results is None:
             continue
         chunk.members, chunk.results = found.members, results
         chunk.duplicates = [*old, *found.duplicates]
         return (yield from finish(chunk, found, results, old))
     raise Contention("another owner was first again and again")
+
+
+def _jobs(found: Sorted, chunk: Chunk) -> Generator[Request, Any, list[Result] | None]:
+    """Run the members of *found* as jobs; what waits for another's lease is left, to be looked at again."""
+    work = chunk.work
+    marked = work.most_starts if work.marked else None
+    ended = yield from run_jobs(found.members, chunk.how, chunk.app.group, marked=marked)
+    if ended is None:
+        return None
+    found.members = ended.members
+    chunk.held.update(ended.held)
+    return ended.results
 
 
 def _drop_known_others(found: Sorted) -> Generator[Request, Any, None]:
@@ -251,37 +269,50 @@ def _blame(members: list[Member]) -> None:
 
 def _prepare(found: Sorted, known: Known, chunk: Chunk) -> Generator[Request, Any, None]:
     """Decide what needs no handler and decode the rest, before a transaction is open."""
-    handlers, charged, carries = chunk.app.handlers, chunk.work.charged, chunk.work.stream.carries
     decodable: list[Member] = []
     for member in found.members:
-        if member.result is not None:
-            continue
-        delivery = member.delivery
-        payload = delivery.record.value
-        named = replay_handler_of(delivery) if carries else None
-        handler = (
-            handlers.get((delivery.type or "", payload is None))
-            if named is None
-            else chunk.app.handler_of(delivery.type, tombstone=payload is None, replay=named)
-        )
-        member.handler = handler
-        if handler is not None and handler.ordering == "none":
-            member.key = None
-        if charged is not None or "expires-at" in delivery.headers:
-            member.result = without_running(member, known, charged)
-        if member.result is not None:
-            continue
-        if handler is None and named is not None:
-            member.result = without_named(member, named)
-        elif handler is None:
-            type_known = chunk.app.knows(delivery.type)
-            member.result = without_handler(member, type_known=type_known, skip=chunk.skip_unknown)
-        elif payload is not None:
+        if member.result is None:
+            _by_handler(member, known, chunk)
+        if _is_to_decode(member):
             decodable.append(member)
-    if chunk.work.marked:
+    if chunk.work.marked and not any(m.handler is not None and m.handler.job for m in found.members):
         yield from _mark_starts(found.members, chunk.work.most_starts)
         decodable = [member for member in decodable if member.result is None]
     yield from _decode(decodable, chunk.how.in_hand)
+
+
+def _is_to_decode(member: Member) -> bool:
+    if member.result is not None or member.handler is None or member.handler.job:
+        return False
+    return member.delivery.record.value is not None
+
+
+def _by_handler(member: Member, known: Known, chunk: Chunk) -> None:
+    """Find the handler of *member*, and decide what becomes of it where none is to run."""
+    delivery, payload, charged = member.delivery, member.delivery.record.value, chunk.work.charged
+    named = replay_handler_of(delivery) if chunk.work.stream.carries else None
+    handler = (
+        chunk.app.handlers.get((delivery.type or "", payload is None))
+        if named is None
+        else chunk.app.handler_of(delivery.type, tombstone=payload is None, replay=named)
+    )
+    member.handler = handler
+    if handler is not None and handler.ordering == "none":
+        member.key = None
+    if charged is not None or "expires-at" in delivery.headers:
+        member.result = without_running(member, known, charged)
+    if member.result is not None:
+        return
+    if handler is None and named is not None:
+        member.result = without_named(member, named)
+    elif handler is None:
+        type_known = chunk.app.knows(delivery.type)
+        member.result = without_handler(member, type_known=type_known, skip=chunk.skip_unknown)
+    elif handler.job is not None and REPLAY_OF in delivery.headers:
+        member.result = ended_before(member, _REPLAYED)
+
+
+_REPLAYED = End(Outcome.SKIPPED, Reason.JOB_OVER.value, "a job is not replayed; submit another one")
 
 
 def _decode(members: list[Member], in_hand: list[int]) -> Generator[Request, Any, None]:

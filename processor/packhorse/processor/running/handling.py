@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packhorse.processor.context import Context
-from packhorse.processor.member.fence import Fence
+from packhorse.processor.jobs.runs import JobRun
+from packhorse.processor.member.fence import NO_FENCE, Fence
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.batching import Batch as Together
 from packhorse.processor.running.batching import BatchContext, answers
@@ -108,6 +109,22 @@ class Handling:
             lent.drop()
         judged = self._judged(on, ran, members[0], fired=fired)
         return judged if judged.failure is not None else answers(batch, handler, touched=judged.touched)
+
+    def writes(self, on: On, member: Member, run: JobRun) -> Ran:
+        """Do in the transaction what the body of a job wants written with its success; return how that ended."""
+        lent = Lent(on.connection, self.sessions, self._plant.outbox, member)
+        try:
+            for write in run.writes:
+                write(lent.connection)
+            if run.drafts:
+                lent.emit(run.drafts)
+            lent.settle(sync=True)
+            ran = ended_at(on.connection, member, touched=True)
+        except BaseException as error:  # noqa: BLE001 it is the application's code
+            ran = failed_at(on.connection, error, member, touched=True, fence=NO_FENCE)
+        finally:
+            lent.drop()
+        return broken(False) if ran is None else ran
 
     def sessions(self) -> "Sessions":
         """Return what makes sessions, made when it is first asked for."""

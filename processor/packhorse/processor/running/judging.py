@@ -6,6 +6,7 @@ from typing import Any
 
 from packhorse.core.errors import MessageFault
 from packhorse.core.text import inert
+from packhorse.processor.jobs.deciding import End
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.policy import Again, Retry, Stop, after_failure
 from packhorse.processor.record import digest_of, time_of_header
@@ -67,6 +68,24 @@ def crashed(member: Member, starts: int) -> Result:
     return after_run(member, ran, jitter=0.0)
 
 
+def ended_before(member: Member, end: End) -> Result:
+    """Return the result of a member whose job ended before it, or is not there."""
+    if end.outcome is Outcome.QUARANTINE:
+        return _stopped(member, end.reason, end.text, attempt=_not_run(member))
+    return _plain(member, end.outcome, _not_run(member), reason=end.reason, error=end.text)
+
+
+def over_deadline(member: Member, age: float) -> Result | None:
+    """Return the result of a job that was not done in the time that its type gives it, *age* seconds after it was due."""
+    spec = None if member.handler is None else member.handler.job
+    if spec is None or spec.deadline is None or age < spec.deadline:
+        return None
+    text = f"it was not done within {spec.deadline:g} s"
+    if spec.after_deadline == "expire":
+        return _plain(member, Outcome.SKIPPED, _not_run(member), reason=Reason.EXPIRED.value, error=text)
+    return _stopped(member, Reason.DEADLINE.value, text, attempt=_not_run(member))
+
+
 def parked(member: Member) -> Result:
     """Return the result of a member whose key waits for its head: it waits behind it, and no handler starts."""
     return _plain(member, Outcome.PARKED, 1)
@@ -97,7 +116,9 @@ def after_run(member: Member, ran: Ran, *, jitter: float) -> Result:
     if ran.failure is None:
         return done(member)
     if ran.failure is Failure.SKIP:
-        return _plain(member, Outcome.SKIPPED, member.attempt, error=ran.error or None)
+        return _plain(
+            member, Outcome.SKIPPED, member.attempt, reason=ran.reason or None, error=ran.error or None
+        )
     if ran.failure not in {Failure.TEMPORARY, Failure.LATER}:
         return _stopped(member, ran.reason, ran.error, attempt=member.attempt, failed_as=ran.reason)
     charged = ran.failure is Failure.TEMPORARY

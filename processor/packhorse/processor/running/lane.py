@@ -6,6 +6,7 @@ from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.copies import CopiesMissed
+from packhorse.processor.jobs.runs import JobRun, abandon
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
@@ -13,6 +14,7 @@ from packhorse.processor.running.asking import claims_in, steps_of
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.handling import Handling, On
+from packhorse.processor.running.job_handling import run_body
 from packhorse.processor.running.lanework import (
     Chunks,
     all_decoded,
@@ -26,21 +28,25 @@ from packhorse.processor.running.lanework import (
 from packhorse.processor.running.link import Link
 from packhorse.processor.running.requests import (
     Begin,
+    ClaimJobs,
     CommitTransaction,
     Decode,
     DecodeAll,
     MarkStart,
+    ReleaseJobs,
     Request,
     RollBack,
     RollBackToSavepoint,
     RunBatch,
     RunHandler,
+    RunJob,
+    RunWrites,
     Savepoint,
     SendKept,
     SendRound,
     Write,
 )
-from packhorse.processor.running.work import Work
+from packhorse.processor.running.work import Member, Ran, Work
 from packhorse.processor.signals import Point
 from packhorse.processor.storing import postgres
 from packhorse.processor.storing.steps import COMMIT, ROLLBACK
@@ -53,7 +59,7 @@ class Lane:
     def __init__(self, plant: Plant, stuck: Callable[[], None] = lambda: None) -> None:
         self._plant = plant
         self._link = Link(plant)
-        self._deadline = plant.deadlines.slot(self._link.cancel, stuck)
+        self._deadline = plant.deadlines.slot(self._time_out, stuck)
         self._gone = Fence()
         self._id = plant.chance.message_id(plant.clock.now())
         self._handling = Handling(plant, self._deadline)
@@ -62,6 +68,7 @@ class Lane:
         self._has_marked = False
         self._xid = ""
         self._taken: Sequence[int] = ()
+        self._job: JobRun | None = None
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
@@ -84,12 +91,25 @@ class Lane:
             self._plant.claims.forget(self)
 
     def cancel(self) -> None:
-        """Ask the server to end the statement that runs; from any thread, best effort, bounded."""
-        self._link.cancel()
+        """
+        Ask the server to end the statement that runs; from any thread, best effort, bounded.
+
+        The body of a job goes on: its lease says whose it is, whoever has the partition.
+        """
+        if self._job is None:
+            self._link.cancel()
+
+    def _time_out(self) -> None:
+        if (run := self._job) is not None:
+            run.cancel = run.cancel or "timeout"
+        else:
+            self._link.cancel()
 
     def abandon(self) -> None:
         """Let what still runs count for nothing: its handler does not come back. From any thread."""
         self._gone.up = True
+        if (run := self._job) is not None:
+            abandon(run)
         self._plant.deadlines.forget(self._deadline)
         self._link.terminate(left_by(self, self._plant))
 
@@ -121,6 +141,8 @@ class Lane:
                 self._send_kept(ids)
             case SendRound(deliveries):
                 round_sent(deliveries, self._plant, self._here)
+            case RunJob() | RunWrites() | ClaimJobs() | ReleaseJobs():
+                return self._of_job(request)
             case _:
                 return self._store(request)
         return None
@@ -137,8 +159,31 @@ class Lane:
                 postgres.undo(self._held())
             case RollBack():
                 self._roll_back()
-            case CommitTransaction():
-                self._commit()
+            case CommitTransaction(runs):
+                self._commit(runs)
+
+    def _of_job(self, request: RunJob | RunWrites | ClaimJobs | ReleaseJobs) -> object:
+        match request:
+            case RunJob(member, run):
+                return self._run_job(member, run)
+            case RunWrites(member, run):
+                return self._handling.writes(self._on(), member, run)
+            case ClaimJobs(_, in_hand):
+                self._take(in_hand)
+                return self._store(request)
+            case ReleaseJobs():
+                with suppress(PackhorseError):  # they stay leases that nobody works under
+                    self._store(request)
+                return None
+
+    def _run_job(self, member: Member, run: JobRun) -> Ran:
+        self._job = run
+        try:
+            return run_body(self._plant, self._deadline, member, run)
+        finally:
+            self._job = None
+            if run.lost:
+                self._plant.runs.forget([run])
 
     def _on(self) -> On:
         return On(self._held(), self._xid, self._fence)
@@ -186,14 +231,16 @@ class Lane:
             self._plant.claims.enter(self, self._here.stream.source, *claims)
         return answer
 
-    def _commit(self) -> None:
+    def _commit(self, runs: Sequence[JobRun]) -> None:
         self._plant.signal(Point.BEFORE_RESULT)
-        self._fence.check()
+        if not runs:
+            self._fence.check()
         self._gone.check()
         try:
             postgres.command(self._held(), COMMIT)
         except postgres.IntegrityError as error:
             raise Contention(f"the commit was refused: {describe(error)}") from error
+        self._plant.runs.forget(runs)
         self._plant.signal(Point.AFTER_RESULT)
 
     def _roll_back(self) -> None:

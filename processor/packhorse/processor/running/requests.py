@@ -1,10 +1,12 @@
 """What a chunk asks of its lane. Each says what it gets back; an infrastructure error is thrown into the chunk."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
 from packhorse.core.message import TypedMessage
+from packhorse.processor.jobs.deciding import JobRow
+from packhorse.processor.jobs.runs import JobRun
 from packhorse.processor.record import Delivery
 from packhorse.processor.running.work import Claim, Member, Result
 
@@ -83,7 +85,12 @@ class Write(NamedTuple):
 
 
 class CommitTransaction(NamedTuple):
-    """Commit. Raises Contention when the database can't."""
+    """
+    Commit. Raises Contention when the database can't, GivenUp when the partition is another's by now: unless it records the end
+    of *runs*, whose leases have said in the transaction that it may, whoever owns the partition.
+    """
+
+    runs: Sequence[JobRun] = ()
 
 
 class RollBack(NamedTuple):
@@ -153,6 +160,72 @@ class LeaveKeys(NamedTuple):
     claims: Sequence[Claim]
 
 
+class ClaimJobs(NamedTuple):
+    """
+    Take the members' jobs under leases, as far as they may run; gets HadJob by job id. In a transaction of its own.
+
+    *in_hand* is put on record before.
+    """
+
+    members: Sequence[Member]
+    in_hand: Sequence[int] = ()
+
+
+class LookUpJobs(NamedTuple):
+    """Ask how jobs stand that were not had; gets JobRow by job id."""
+
+    ids: Sequence[UUID]
+
+
+class RunJob(NamedTuple):
+    """Run the body of the member's job under its lease, with no transaction open; gets a Ran."""
+
+    member: Member
+    run: JobRun
+
+
+class RunWrites(NamedTuple):
+    """Do, in the transaction, what the job's body wants written with its success; gets a Ran."""
+
+    member: Member
+    run: JobRun
+
+
+class FinishJobs(NamedTuple):
+    """
+    Record in the transaction how jobs have ended, each with the run under whose lease it did, None without one; gets the ids of
+    those that were theirs to end.
+    """
+
+    ends: Sequence[tuple[Result, JobRun | None]]
+
+
+class ReleaseJobs(NamedTuple):
+    """Give jobs back that are not run to their end, in a transaction of its own; never raises."""
+
+    runs: Sequence[JobRun]
+    reason: str
+
+
+class HadJob(NamedTuple):
+    """
+    A job that was had.
+
+    Attributes:
+        run: Its run, entered; one whose body has ended already, in an earlier ownership of the partition, is to be recorded.
+        input: Its input, framed; None where it was erased.
+        age: Seconds since it was accepted, or due.
+    """
+
+    run: JobRun
+    input: bytes | None
+    age: float
+
+
+JobRows = Mapping[UUID, JobRow]
+HadJobs = Mapping[UUID, HadJob]
+
+
 Request = (
     LookUp
     | Decode
@@ -175,4 +248,10 @@ Request = (
     | GetFirstFollowers
     | LeaveKey
     | LeaveKeys
+    | ClaimJobs
+    | LookUpJobs
+    | RunJob
+    | RunWrites
+    | FinishJobs
+    | ReleaseJobs
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 
 from packhorse.core.naming import checked_identifier
-from packhorse.processor.storing import sql_copies, sql_many, sql_marks, sql_parking, sql_running
+from packhorse.processor.storing import sql_copies, sql_jobs, sql_many, sql_marks, sql_parking, sql_running
 
 # Which server answers: its system identifier and timeline. A restored or failed-over one has another.
 INCARNATION = """(SELECT system_identifier FROM pg_control_system())::text || '/' ||
@@ -205,6 +205,16 @@ class Queries:
     read_pauses: bytes
     pause: bytes
     resume: bytes
+    # jobs
+    claim_jobs: bytes
+    look_up_jobs: bytes
+    finish_jobs: bytes
+    release_jobs: bytes
+    renew_jobs: bytes
+    standing_jobs: bytes
+    checkpoint_job: bytes
+    due_jobs: bytes
+    declare_jobs: bytes
 
 
 _PARTS = {
@@ -231,6 +241,7 @@ def queries_for(schema: str) -> Queries:
     checked_identifier(schema, what="database schema")
     known = {
         **vars(sql_copies),
+        **vars(sql_jobs),
         **vars(sql_many),
         **vars(sql_marks),
         **vars(sql_parking),

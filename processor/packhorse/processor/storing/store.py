@@ -10,6 +10,7 @@ from packhorse.core.text import inert
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Stream
 from packhorse.processor.running.work import InboxRow, Known
+from packhorse.processor.storing.jobs import JobSteps
 from packhorse.processor.storing.marks import Mark, MarkSteps, Move
 from packhorse.processor.storing.parking import HeldKey, ParkingSteps, Wake
 from packhorse.processor.storing.rows import key_number, literal, span, uuids
@@ -58,10 +59,11 @@ _TABLES = (
     "in_hand",
     "started",
 )
+_JOB_TABLES = ("job", "job_due", "job_effect", "job_policy", "job_running", "job_step", "job_waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
+class Store(JobSteps, MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
     """The tables of one group."""
 
     def look_up(
@@ -164,16 +166,17 @@ class Store(MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         waiting = yield Statement(self.queries.open_outcomes, who)
         return list(watermarks.rows), list(waiting.rows)
 
-    def check_ready(self) -> Steps[None]:
+    def check_ready(self, *, jobs: bool = False) -> Steps[None]:
         """
-        Check that the tables are there and may be used.
+        Check that the tables are there and may be used, with *jobs* those of jobs too.
 
         Raises:
             NotReady: Names the table or the right.
         """
-        answer = yield Statement(self.queries.ready, {"tables": list(_TABLES)})
+        tables = [*_TABLES, *(_JOB_TABLES if jobs else ())]
+        answer = yield Statement(self.queries.ready, {"tables": tables})
         allowed = {name: (may, user) for name, may, user in answer.rows}
-        for table in _TABLES:
+        for table in tables:
             if table not in allowed:
                 raise NotReady(
                     f"table {self.schema}.{table} is missing in this database; run `packhorse migrate up`, "

@@ -110,7 +110,7 @@ BEGIN
             USING ERRCODE = 'check_violation', CONSTRAINT = 'job_transition';
     END IF;
     INSERT INTO "{schema}".job_transition (job_id, at, before, after, actor, reason, attempt, worker)
-    SELECT c.id, c.changed_at, w.state, c.state, c.changed_by, c.reason, c.attempt, c.worker
+    SELECT c.id, c.changed_at, w.state, c.state, c.changed_by, c.reason, c.attempt, coalesce(c.worker, w.worker)
       FROM went AS w JOIN came AS c ON c.id = w.id
      WHERE w.state <> c.state OR (c.state = 'running' AND w.token IS DISTINCT FROM c.token);
     DELETE FROM "{schema}".job_waiting AS n USING went AS w JOIN came AS c ON c.id = w.id

@@ -1,0 +1,108 @@
+"""How bodies of jobs are run: no transaction is open; a run is judged by what it raised and by whether its lease still stands."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from packhorse.core.errors import OwnershipLost
+from packhorse.processor.handlers import Handler
+from packhorse.processor.jobs.context import AsyncJobContext, JobCancelled, JobContext
+from packhorse.processor.jobs.runs import JobRun
+from packhorse.processor.jobs.values import MOST_RESULT, BadValue, json_of
+from packhorse.processor.outcomes import Reason
+from packhorse.processor.plant import Plant
+from packhorse.processor.running.deadlines import Deadline
+from packhorse.processor.running.faults import describe, ran_of
+from packhorse.processor.running.lanework import around
+from packhorse.processor.running.work import RETURNED, Failure, Member, Ran
+from packhorse.processor.signals import Point
+
+
+def run_body(plant: Plant, deadline: Deadline, member: Member, run: JobRun) -> Ran:
+    """Run the `def` body of *member*; return how it ended. Blocks as long as it takes."""
+    handler = _begun(plant, member, run)
+    context = JobContext(
+        member.delivery, run, plant.ledger, plant.store, group=plant.app.group, log=plant.log
+    )
+    deadline.start(handler.timeout)
+    try:
+        with around(member, context, plant):
+            value = handler.function(member.message, context)
+        ran = _returned(run, value)
+    except BaseException as error:  # noqa: BLE001 every way a body can end has an outcome
+        ran = _raised(run, error, handler)
+    finally:
+        fired = deadline.stop()
+    return _ended(ran, handler, fired=fired)
+
+
+async def arun_body(
+    plant: Plant,
+    deadline: Deadline,
+    member: Member,
+    run: JobRun,
+    begun: Callable[["asyncio.Future[Any] | None"], None],
+) -> Ran:
+    """Run the `async def` body of *member*, as `run_body`; *begun* is told the task, so that it can be cancelled, and its end."""
+    handler = _begun(plant, member, run)
+    context = AsyncJobContext(
+        member.delivery, run, plant.ledger, plant.store, group=plant.app.group, log=plant.log
+    )
+    deadline.start(handler.timeout)
+
+    async def body() -> object:
+        with around(member, context, plant):
+            return await handler.function(member.message, context)
+
+    task = asyncio.ensure_future(body())
+    begun(task)
+    try:
+        ran = _returned(run, await task)
+    except BaseException as error:  # noqa: BLE001 every way a body can end has an outcome
+        ran = _raised(run, error, handler)
+    finally:
+        begun(None)
+        fired = deadline.stop_soon()
+    return _ended(ran, handler, fired=fired)
+
+
+def _begun(plant: Plant, member: Member, run: JobRun) -> Handler:
+    handler = member.handler
+    assert handler is not None
+    run.begin_again()
+    plant.signal(Point.ATTEMPT)
+    return handler
+
+
+def _returned(run: JobRun, value: object) -> Ran:
+    try:
+        run.value = json_of(value, what="the result", most=MOST_RESULT)
+    except BadValue as error:
+        return Ran(Failure.PERMANENT, Reason.BAD_RESULT.value, describe(error))
+    return RETURNED
+
+
+def _raised(run: JobRun, error: BaseException, handler: Handler) -> Ran:
+    if isinstance(error, JobCancelled | asyncio.CancelledError):
+        return _stopped(run)
+    if isinstance(error, OwnershipLost):
+        run.lost = True
+    return ran_of(error, handler, touched=False, alive=True)
+
+
+def _stopped(run: JobRun) -> Ran:
+    """Return how a run ended that was asked to stop and did."""
+    match run.cancel:
+        case "cancelled":
+            return Ran(Failure.SKIP, Reason.CANCELLED.value, "it was cancelled and has stopped")
+        case "stopping":
+            return Ran(Failure.GIVEN_UP, "", "the process ends")
+        case _:
+            return Ran(Failure.TEMPORARY, Reason.FAILED.value, "its task was cancelled")
+
+
+def _ended(ran: Ran, handler: Handler, *, fired: bool) -> Ran:
+    if fired and ran.failure is not None:
+        text = f"it ran longer than its time-out of {handler.timeout:g} s and was asked to stop"
+        ran = Ran(Failure.TEMPORARY, Reason.TIMEOUT.value, text)
+    return ran

@@ -1,0 +1,255 @@
+"""
+A chunk of jobs: each is claimed under a lease, its body runs with no transaction open, and its end is recorded with the message's.
+
+Order of effects, and what a crash between two of them does:
+
+1. `ClaimJobs`: the jobs are running, under leases. After a crash their leases run out and whoever is assigned the partition takes
+   them over, by compare-and-set; nobody else can have begun them.
+2. Bodies, one after another. What they keep (checkpoints, steps, effects) is fenced by the lease and stays.
+3. `Begin`, `FinishJobs`, what bodies want written, `Write`, `CommitTransaction`: the job's end, its result and the inbox row are
+   one transaction. Whose lease is another's by now is left out: nothing of it is written.
+4. Copies and the watermark follow, as for any message.
+
+A partition that goes away while a body runs does not stop it: the lease says whose job it is, not the partition. Whoever has the
+partition then waits for the lease, and finds the inbox row when the body has come to its end here.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from packhorse.core.errors import MessageFault, PackhorseError
+from packhorse.processor.jobs.deciding import LOOK_AGAIN, End, Wait, not_had
+from packhorse.processor.jobs.runs import JobRun, Phase
+from packhorse.processor.outcomes import Reason
+from packhorse.processor.running.endings import Contention
+from packhorse.processor.running.judging import after_run, crashed, done, ended_before, faulty, over_deadline
+from packhorse.processor.running.requests import (
+    Begin,
+    ClaimJobs,
+    CommitTransaction,
+    DecodeAll,
+    FinishJobs,
+    HadJob,
+    HadJobs,
+    JobRows,
+    LookUpJobs,
+    MarkStart,
+    ReleaseJobs,
+    Request,
+    RollBack,
+    RunJob,
+    RunWrites,
+    Write,
+)
+from packhorse.processor.running.verdict import Attempt, judged
+from packhorse.processor.running.work import Failure, Member, Ran, Result
+
+MOST_TRIES = 5
+"""Times that the recording of an end may lose to other transactions; the body is not run again for that."""
+
+Effects = Generator[Request, Any, Any]
+
+
+class Ended(NamedTuple):
+    """What came of a chunk of jobs: members and their results, in one order; and, by offset, the seconds that others wait."""
+
+    members: list[Member]
+    results: list[Result]
+    held: dict[int, float]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Jobs:
+    """How far a chunk of jobs has come."""
+
+    how: Attempt
+    group: str
+    marked: int | None
+    members: list[Member] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    held: dict[int, float] = field(default_factory=dict)
+
+    def hold(self, member: Member, seconds: float) -> None:
+        self.held[member.delivery.record.offset] = seconds
+
+
+def run_jobs(
+    members: Sequence[Member], how: Attempt, group: str, *, marked: int | None = None
+) -> Generator[Request, Any, Ended | None]:
+    """
+    Deal with *members*, all jobs; return what came of it, or None when another was first with a message of theirs.
+
+    Args:
+        members: What is known of them is in them; those with a result are recorded without being run.
+        how: How they are run.
+        group: The group whose workers these are.
+        marked: They may have killed a process: their starts are put on record, once they are had, and so many are allowed.
+
+    Raises:
+        Contention, Stopped, GivenUp, Down, Probed, DatabaseUnavailable: What was not run to its end is given back.
+    """
+    jobs = _Jobs(how=how, group=group, marked=marked)
+    decided = [member for member in members if member.result is not None]
+    todo = [member for member in members if member.result is None]
+    had: HadJobs = (yield ClaimJobs(todo, how.in_hand)) if todo else {}
+    missing = [member for member in todo if member.delivery.id not in had]
+    if missing:
+        decided += yield from _not_had(missing, jobs)
+    ready = [member for member in todo if member.delivery.id in had]
+    if not (yield from _recorded([(member, None) for member in decided], jobs)):
+        yield ReleaseJobs([had[member.delivery.id].run for member in ready], "given back")
+        return None
+    try:
+        well = yield from _worked([(member, had[member.delivery.id]) for member in ready], jobs)
+    finally:
+        how.running.clear()
+    return Ended(jobs.members, jobs.results, jobs.held) if well else None
+
+
+def _not_had(missing: list[Member], jobs: _Jobs) -> Generator[Request, Any, list[Member]]:
+    """Decide what becomes of members whose job could not be had; return those that are over."""
+    rows: JobRows = yield LookUpJobs([member.delivery.id for member in missing])
+    over: list[Member] = []
+    for member in missing:
+        match not_had(rows.get(member.delivery.id), jobs.group):
+            case Wait(seconds):
+                jobs.hold(member, seconds)
+            case End() as end:
+                member.result = ended_before(member, end)
+                over.append(member)
+    return over
+
+
+def _worked(ready: list[tuple[Member, HadJob]], jobs: _Jobs) -> Generator[Request, Any, bool]:
+    """Run the bodies and record how they end; return False when another was first with a message."""
+    yet = [had.run for _, had in ready]
+    done_: list[tuple[Member, JobRun | None]] = []
+    try:
+        yield from _decoded(ready)
+        began = jobs.how.clock()
+        for member, had in ready:
+            if jobs.marked is not None:
+                yield from _marked(member, jobs.marked)
+            if done_ and jobs.how.clock() - began > jobs.how.time:
+                break
+            yield from _body(member, had, jobs)
+            yet.remove(had.run)
+            if had.run.lost:
+                jobs.hold(member, LOOK_AGAIN)
+            else:
+                done_.append((member, had.run))
+    except PackhorseError:
+        yield ReleaseJobs(yet, "given back")
+        if done_:
+            yield from _recorded(done_, jobs)
+        raise
+    if yet:
+        yield ReleaseJobs(yet, "given back")
+    return (yield from _recorded(done_, jobs))
+
+
+def _decoded(ready: list[tuple[Member, HadJob]]) -> Effects:
+    """Decode the inputs of jobs whose body is to run."""
+    some = [(m, h) for m, h in ready if h.run.phase is not Phase.ENDED and h.input is not None]
+    if some:
+        found = yield DecodeAll(
+            [(h.input or b"", m.handler.message) for m, h in some if m.handler is not None]
+        )
+        for (member, _), message in zip(some, found, strict=True):
+            if isinstance(message, MessageFault):
+                member.result = faulty(member, message)
+            else:
+                member.message = message
+    for member, had in ready:
+        if had.input is None and had.run.phase is not Phase.ENDED:
+            ran = Ran(Failure.PERMANENT, Reason.NO_JOB.value, "its input was erased")
+            member.result = after_run(member, ran, jitter=0.0)
+
+
+def _marked(member: Member, most: int) -> Effects:
+    starts: int = yield MarkStart(member.delivery.record.offset)
+    if starts > most and member.result is None:
+        member.result = crashed(member, most)
+
+
+def _body(member: Member, had: HadJob, jobs: _Jobs) -> Effects:
+    """Run the body of one job, unless an earlier ownership of the partition has; decide its result."""
+    run = had.run
+    if member.result is None and run.phase is not Phase.ENDED:
+        member.result = over_deadline(member, had.age)
+    if member.result is not None:
+        return
+    ran = run.ran if run.phase is Phase.ENDED else None
+    if ran is None:
+        jobs.how.runs([member])
+        ran = yield RunJob(member, run)
+    if run.lost:
+        return
+    jobs.how.ran = run.ran = ran
+    if ran.failure is not None:
+        member.result = judged(member, ran, jobs.how)
+    jobs.how.running.clear()
+    run.phase = Phase.ENDED
+
+
+def _recorded(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generator[Request, Any, bool]:
+    """
+    Record the ends, those with something to write each in a transaction of its own, the others together.
+
+    Returns False when another was first with a message. What loses to other transactions is tried again; no body is run for it.
+    """
+    together = [one for one in ended if not _writes(one)]
+    groups = [together, *([one] for one in ended if _writes(one))]
+    for group in groups:
+        for last in reversed(range(MOST_TRIES)):
+            if not group:
+                break
+            try:
+                if not (yield from _commit(group, jobs)):
+                    yield ReleaseJobs(
+                        [run for _, run in ended if run is not None], "its message was dealt with"
+                    )
+                    return False
+                break
+            except Contention:
+                yield RollBack()
+                if not last:
+                    raise
+    return True
+
+
+def _writes(one: tuple[Member, JobRun | None]) -> bool:
+    member, run = one
+    return run is not None and member.result is None and run.has_writes
+
+
+def _commit(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generator[Request, Any, bool]:
+    """Record *ended* in one transaction; return False when another was first with a message."""
+    yield Begin(jobs.how.in_hand)
+    ends = [(member.result or done(member), run) for member, run in ended]
+    ours = yield FinishJobs(ends)
+    mine = [(m, r, one) for (m, one), (r, _) in zip(ended, ends, strict=True) if m.delivery.id in ours]
+    for member, one in ended:
+        if member.delivery.id not in ours:
+            jobs.hold(member, LOOK_AGAIN)
+            if one is not None:
+                one.lost = True
+    for member, _, one in mine:
+        if one is not None and _writes((member, one)):
+            ran: Ran = yield RunWrites(member, one)
+            if ran.failure is not None:
+                yield RollBack()
+                member.result = judged(member, ran, jobs.how) or after_run(member, ran, jitter=0.0)
+                return (yield from _commit(ended, jobs))
+    if not mine:
+        yield RollBack()
+        return True
+    results = [result for _, result, _ in mine]
+    if (yield Write(results)) is False:
+        yield RollBack()
+        return False
+    yield CommitTransaction([one for _, _, one in mine if one is not None])
+    jobs.members += [member for member, _, _ in mine]
+    jobs.results += results
+    return True

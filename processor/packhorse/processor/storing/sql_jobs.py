@@ -1,0 +1,139 @@
+"""Statements on jobs, their leases and what waits for its time; `{schema}` is a checked name."""
+
+# Takes jobs under leases, as far as they may run: those that wait, those whose lease is over, and those that this process has a
+# lease of that nobody works under. Of a name of which one runs at most, one; the holder keeps it until its own run has ended,
+# also when its lease is over: a frozen worker may thaw. What is locked, by a caller who cancels it say, is passed over.
+# The commit waits for no disk: where a crash of the server loses it, whatever is written under the lease is refused.
+CLAIM_JOBS = """
+WITH wanted AS MATERIALIZED (
+    SELECT w.* FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[], %(was)s::uuid[], %(attempts)s::int[])
+        AS w (id, token, was, attempt) CROSS JOIN {loose} l WHERE l.mode IS NOT NULL
+), free AS MATERIALIZED (
+    SELECT j.id, j.type, j.one_running, w.token FROM "{schema}".job j JOIN wanted w ON w.id = j.id
+    WHERE (j.state IN ('accepted', 'retrying') OR j.state = 'running' AND (j.lease_until < clock_timestamp() OR j.token = w.was))
+        AND coalesce(j.group_id, %(group)s) = %(group)s AND j.cancel_asked_at IS NULL
+        AND (j.expires_at IS NULL OR j.expires_at > clock_timestamp())
+    FOR NO KEY UPDATE OF j SKIP LOCKED
+), named AS (
+    INSERT INTO "{schema}".job_running AS r (type, name, job_id, token)
+    SELECT DISTINCT ON (f.type, f.one_running) f.type, f.one_running, f.id, f.token FROM free f
+    WHERE f.one_running IS NOT NULL ORDER BY f.type, f.one_running, f.id
+    ON CONFLICT (type, name) DO UPDATE SET job_id = EXCLUDED.job_id, token = EXCLUDED.token
+    WHERE r.job_id = EXCLUDED.job_id OR NOT EXISTS (SELECT FROM "{schema}".job o
+        WHERE o.id = r.job_id AND o.state = 'running' AND o.token = r.token)
+    RETURNING r.job_id
+), moved AS (
+    UPDATE "{schema}".job j SET state = 'running', token = w.token, worker = %(member)s, group_id = %(group)s,
+        lease_until = clock_timestamp() + %(lease)s * interval '1 second', attempt = w.attempt,
+        started_at = coalesce(j.started_at, clock_timestamp()), changed_at = clock_timestamp(), changed_by = 'worker',
+        reason = CASE WHEN j.state = 'running' AND j.token IS DISTINCT FROM w.was THEN 'lease-over' END
+    FROM wanted w JOIN free f ON f.id = w.id
+    WHERE j.id = w.id AND (f.one_running IS NULL OR j.id IN (SELECT n.job_id FROM named n))
+    RETURNING j.id, w.token, j.input, j.checkpoint, j.request_key, j.one_waiting,
+        extract(epoch FROM clock_timestamp() - greatest(j.accepted_at, j.not_before))::float8 AS age
+), begun AS (
+    DELETE FROM "{schema}".job_waiting x USING moved m WHERE x.job_id = m.id AND m.one_waiting IS NOT NULL
+)
+SELECT m.id, m.token, m.input, m.checkpoint, m.request_key, m.age FROM moved m"""
+
+# How jobs stand that could not be had.
+LOOK_UP_JOBS = """
+SELECT j.id, j.state, j.group_id, extract(epoch FROM j.lease_until - clock_timestamp())::float8, j.cancel_asked_at IS NOT NULL,
+    j.token, j.one_running, coalesce(j.expires_at <= clock_timestamp(), false)
+FROM "{schema}".job j WHERE j.id = ANY(%(ids)s::uuid[])"""
+
+# Ends runs in the transaction that records their messages, each under its token; without one, of what did not run: only where no
+# lease stands in the way. Returns those that were theirs: of the others nothing may be recorded.
+FINISH_JOBS = """
+WITH ends AS MATERIALIZED (
+    SELECT e.* FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[], %(states)s::text[], %(attempts)s::int[], %(reasons)s::text[],
+        %(errors)s::text[], %(results)s::text[], %(dones)s::bigint[], %(totals)s::bigint[], %(texts)s::text[])
+        AS e (id, token, state, attempt, reason, error, result, done, total, text)
+), over AS MATERIALIZED (
+    -- what did not run, of a job that is not there, has ended, or is another group's: its message alone is recorded
+    SELECT e.id FROM ends e WHERE e.token IS NULL AND NOT EXISTS (SELECT FROM "{schema}".job j
+        WHERE j.id = e.id AND j.state IN ('accepted', 'retrying', 'running') AND coalesce(j.group_id, %(group)s) = %(group)s)
+), done AS (
+    UPDATE "{schema}".job j SET state = e.state, group_id = %(group)s, attempt = greatest(j.attempt, e.attempt),
+        changed_at = clock_timestamp(), changed_by = CASE WHEN e.reason = 'cancelled' AND j.cancel_asked_by IS NOT NULL
+            THEN j.cancel_asked_by ELSE 'worker' END, reason = e.reason,
+        error = coalesce(e.error, CASE WHEN e.state <> 'succeeded' THEN j.error END), result = coalesce(e.result::jsonb, j.result),
+        finished_at = CASE WHEN e.state IN ('succeeded', 'cancelled', 'expired') THEN clock_timestamp() END,
+        progress_done = coalesce(e.done, j.progress_done), progress_total = coalesce(e.total, j.progress_total),
+        progress_text = coalesce(e.text, j.progress_text),
+        progress_at = CASE WHEN e.done IS NULL THEN j.progress_at ELSE clock_timestamp() END,
+        checkpoint = CASE WHEN e.state = 'succeeded' THEN NULL ELSE j.checkpoint END,
+        worker = NULL, token = NULL, lease_until = NULL
+    FROM ends e
+    WHERE j.id = e.id AND coalesce(j.group_id, %(group)s) = %(group)s AND (j.state = 'running' AND j.token = e.token
+        OR e.token IS NULL AND (j.state IN ('accepted', 'retrying') OR j.state = 'running' AND j.lease_until < clock_timestamp()))
+    RETURNING j.id, j.one_running, j.one_waiting
+), freed AS (
+    DELETE FROM "{schema}".job_running r USING done d WHERE r.job_id = d.id AND d.one_running IS NOT NULL
+), waited AS (
+    DELETE FROM "{schema}".job_waiting x USING done d WHERE x.job_id = d.id AND d.one_waiting IS NOT NULL
+)
+SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o"""
+
+# Gives jobs back that were claimed and are not run, or not to their end: nothing is charged.
+RELEASE_JOBS = """
+WITH back AS (
+    UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 THEN 'retrying' ELSE 'accepted' END, changed_at = clock_timestamp(),
+        changed_by = 'worker', reason = %(reason)s, worker = NULL, token = NULL, lease_until = NULL
+    FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token)
+    WHERE j.id = w.id AND j.token = w.token AND j.state = 'running'
+    RETURNING j.id, j.one_running
+)
+DELETE FROM "{schema}".job_running r USING back b WHERE r.job_id = b.id AND b.one_running IS NOT NULL"""
+
+# Renews leases and writes progress; a row that is locked just now is passed over, and renewed with the next beat. It does not ask
+# whether the lease is over: as long as nobody has taken the job, it is still this worker's.
+RENEW_JOBS = """
+WITH held AS MATERIALIZED (
+    SELECT j.id, w.done, w.total, w.text FROM "{schema}".job j JOIN unnest(%(ids)s::uuid[], %(tokens)s::uuid[],
+        %(dones)s::bigint[], %(totals)s::bigint[], %(texts)s::text[]) AS w (id, token, done, total, text) ON j.id = w.id
+    WHERE j.token = w.token AND j.state = 'running' FOR NO KEY UPDATE OF j SKIP LOCKED
+)
+UPDATE "{schema}".job j SET lease_until = clock_timestamp() + %(lease)s * interval '1 second',
+    progress_done = coalesce(h.done, j.progress_done),
+    progress_total = CASE WHEN h.done IS NULL THEN j.progress_total ELSE h.total END,
+    progress_text = CASE WHEN h.done IS NULL THEN j.progress_text ELSE h.text END,
+    progress_at = CASE WHEN h.done IS NULL THEN j.progress_at ELSE clock_timestamp() END
+FROM held h WHERE j.id = h.id
+RETURNING j.id, j.cancel_asked_at IS NOT NULL"""
+
+# Which of these leases stand: of a beat that did not come back for some of them.
+STANDING_JOBS = """
+SELECT j.id FROM "{schema}".job j JOIN unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token) ON j.id = w.id
+WHERE j.token = w.token AND j.state = 'running'"""
+
+# Keeps what a body wants to go on from.
+CHECKPOINT_JOB = """
+UPDATE "{schema}".job SET checkpoint = %(value)s::jsonb
+WHERE id = %(id)s AND token = %(token)s AND state = 'running'"""
+
+# Writes the outbox rows of jobs whose time has come: whoever deletes a row writes it.
+DUE_JOBS = """
+WITH due AS (
+    DELETE FROM "{schema}".job_due d WHERE d.job_id IN (SELECT x.job_id FROM "{schema}".job_due x
+        WHERE x.due_at <= clock_timestamp() AND x.type = ANY(%(types)s) ORDER BY x.due_at LIMIT %(most)s FOR UPDATE SKIP LOCKED)
+    RETURNING d.*
+), sent AS (
+    INSERT INTO "{schema}".outbox (id, aggregatetype, aggregateid, type, schema_version, payload, traceparent, tracestate,
+        correlation_id, causation_id, origin, actor, tenant, expires_at, headers)
+    SELECT d.job_id, d.aggregatetype, d.aggregateid, d.type, d.schema_version, d.payload, d.traceparent, d.tracestate,
+        d.correlation_id, d.causation_id, d.origin, d.actor, d.tenant, d.expires_at, d.headers
+    FROM due d ORDER BY d.due_at
+    RETURNING 1
+)
+SELECT (SELECT count(*) FROM sent), (SELECT extract(epoch FROM min(x.due_at) - clock_timestamp())::float8
+    FROM "{schema}".job_due x WHERE x.due_at > clock_timestamp() AND x.type = ANY(%(types)s))"""
+
+# What a processor declares of its types of jobs.
+DECLARE_JOBS = """
+INSERT INTO "{schema}".job_policy AS p (type, group_id, contact, keep_result, keep_row)
+SELECT w.type, %(group)s, w.contact, w.keep_result, w.keep_row
+FROM unnest(%(types)s::text[], %(contacts)s::text[], %(results)s::float8[], %(rows)s::float8[])
+    AS w (type, contact, keep_result, keep_row)
+ON CONFLICT (type) DO UPDATE SET group_id = EXCLUDED.group_id, contact = EXCLUDED.contact, keep_result = EXCLUDED.keep_result,
+    keep_row = EXCLUDED.keep_row, seen_at = clock_timestamp()"""
