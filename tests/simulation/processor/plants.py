@@ -66,13 +66,13 @@ def copy_first() -> Any:
     """Send the copy of a failed attempt before its transaction is committed."""
     commit = lane.Lane._commit
 
-    def early(self: Any) -> None:
+    def early(self: Any, runs: Any) -> None:
         store, source = self._plant.store, self._here.stream.source
         ids = [key[1] for key in self._held().transaction.wrote.get("retry", {})]
         uncopied = postgres.run(self._held(), store.uncopied(source, ids))
         places = lanework.copies_sent(uncopied, self._plant)
         postgres.run(self._held(), store.confirm_copies(source, places))
-        commit(self)
+        commit(self, runs)
 
     return patch.object(lane.Lane, "_commit", early)
 

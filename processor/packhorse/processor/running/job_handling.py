@@ -7,7 +7,9 @@ from typing import Any
 from packhorse.core.errors import OwnershipLost
 from packhorse.processor.handlers import Handler
 from packhorse.processor.jobs.context import AsyncJobContext, JobCancelled, JobContext
+from packhorse.processor.jobs.effects.model import EffectInDoubt
 from packhorse.processor.jobs.runs import JobRun
+from packhorse.processor.jobs.tools import JobTools
 from packhorse.processor.jobs.values import MOST_RESULT, BadValue, json_of
 from packhorse.processor.outcomes import Reason
 from packhorse.processor.plant import Plant
@@ -21,9 +23,7 @@ from packhorse.processor.signals import Point
 def run_body(plant: Plant, deadline: Deadline, member: Member, run: JobRun) -> Ran:
     """Run the `def` body of *member*; return how it ended. Blocks as long as it takes."""
     handler = _begun(plant, member, run)
-    context = JobContext(
-        member.delivery, run, plant.ledger, plant.store, group=plant.app.group, log=plant.log
-    )
+    context = JobContext(member.delivery, run, _tools(plant), group=plant.app.group, log=plant.log)
     deadline.start(handler.timeout)
     try:
         with around(member, context, plant):
@@ -45,9 +45,7 @@ async def arun_body(
 ) -> Ran:
     """Run the `async def` body of *member*, as `run_body`; *begun* is told the task, so that it can be cancelled, and its end."""
     handler = _begun(plant, member, run)
-    context = AsyncJobContext(
-        member.delivery, run, plant.ledger, plant.store, group=plant.app.group, log=plant.log
-    )
+    context = AsyncJobContext(member.delivery, run, _tools(plant), group=plant.app.group, log=plant.log)
     deadline.start(handler.timeout)
 
     async def body() -> object:
@@ -64,6 +62,10 @@ async def arun_body(
         begun(None)
         fired = deadline.stop_soon()
     return _ended(ran, handler, fired=fired)
+
+
+def _tools(plant: Plant) -> JobTools:
+    return JobTools(ledger=plant.ledger, store=plant.store, clock=plant.clock)
 
 
 def _begun(plant: Plant, member: Member, run: JobRun) -> Handler:
@@ -85,6 +87,8 @@ def _returned(run: JobRun, value: object) -> Ran:
 def _raised(run: JobRun, error: BaseException, handler: Handler) -> Ran:
     if isinstance(error, JobCancelled | asyncio.CancelledError):
         return _stopped(run)
+    if isinstance(error, EffectInDoubt):
+        return Ran(Failure.PERMANENT, Reason.UNCERTAIN.value, describe(error))
     if isinstance(error, OwnershipLost):
         run.lost = True
     return ran_of(error, handler, touched=False, alive=True)

@@ -29,10 +29,8 @@ WITH wanted AS MATERIALIZED (
         reason = CASE WHEN j.state = 'running' AND j.token IS DISTINCT FROM w.was THEN 'lease-over' END
     FROM wanted w JOIN free f ON f.id = w.id
     WHERE j.id = w.id AND (f.one_running IS NULL OR j.id IN (SELECT n.job_id FROM named n))
-    RETURNING j.id, w.token, j.input, j.checkpoint, j.request_key, j.one_waiting,
+    RETURNING j.id, w.token, j.input, j.checkpoint, j.request_key,
         extract(epoch FROM clock_timestamp() - greatest(j.accepted_at, j.not_before))::float8 AS age
-), begun AS (
-    DELETE FROM "{schema}".job_waiting x USING moved m WHERE x.job_id = m.id AND m.one_waiting IS NOT NULL
 )
 SELECT m.id, m.token, m.input, m.checkpoint, m.request_key, m.age FROM moved m"""
 
@@ -67,11 +65,9 @@ WITH ends AS MATERIALIZED (
     FROM ends e
     WHERE j.id = e.id AND coalesce(j.group_id, %(group)s) = %(group)s AND (j.state = 'running' AND j.token = e.token
         OR e.token IS NULL AND (j.state IN ('accepted', 'retrying') OR j.state = 'running' AND j.lease_until < clock_timestamp()))
-    RETURNING j.id, j.one_running, j.one_waiting
+    RETURNING j.id, j.one_running
 ), freed AS (
     DELETE FROM "{schema}".job_running r USING done d WHERE r.job_id = d.id AND d.one_running IS NOT NULL
-), waited AS (
-    DELETE FROM "{schema}".job_waiting x USING done d WHERE x.job_id = d.id AND d.one_waiting IS NOT NULL
 )
 SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o"""
 
