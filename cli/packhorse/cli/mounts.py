@@ -73,6 +73,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Run an application's handlers, and say how far they are.",
     ),
     Mount(
+        name="job",
+        target="packhorse.processor.jobs.keeping.cli:app",
+        panel=Panel.SEE,
+        line="Keep the tables of jobs small.",
+    ),
+    Mount(
         name="topics",
         target="packhorse.processor.topics.cli:app",
         panel=Panel.PROCESS,

@@ -94,6 +94,18 @@ class Metric(Enum):
         "{partition}",
         "Day partitions of the inbox that were dropped",
     )
+    JOBS_REMOVED = (
+        "packhorse.jobs.removed",
+        Kind.COUNTER,
+        "{job}",
+        "Jobs that were removed, with their history, once their time was over",
+    )
+    JOB_RESULTS_REMOVED = (
+        "packhorse.jobs.results_removed",
+        Kind.COUNTER,
+        "{job}",
+        "Jobs whose input, result and answers were removed once their time was over",
+    )
     PROCESSOR_DELIVERIES = (
         "packhorse.processor.deliveries",
         Kind.COUNTER,

@@ -9,16 +9,18 @@ from packhorse.core.errors import RegistryUnavailable
 from packhorse.core.telemetry import NO_TELEMETRY, Telemetry
 from packhorse.processor.app import Processor
 from packhorse.processor.clients import admin_properties, consumer_properties, producer_properties
-from packhorse.processor.inbox.keeper import InboxKeeper, own_name
 from packhorse.processor.inbox.postgres import InboxTables
 from packhorse.processor.inbox.retention import InboxRetention
 from packhorse.processor.jobs.keeper import JobKeeper
+from packhorse.processor.jobs.keeping.postgres import JobTables
+from packhorse.processor.jobs.keeping.retention import JobRetention
 from packhorse.processor.jobs.ledger import Ledger
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
 from packhorse.processor.kafka.group_times import GroupQuestions
 from packhorse.processor.kafka.producer import CopyProducer
 from packhorse.processor.kafka.trimming import RecordDeleter
+from packhorse.processor.keeping.keeper import Keeper, own_name
 from packhorse.processor.member.intake import Intake
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.loop import Loop, StopSign, Times
@@ -147,7 +149,7 @@ class Composed:
         )
         self.renewer = Renewer(self.plant)
         self.jobs = JobKeeper(self.plant)
-        self.inbox = self._inbox(settings, telemetry)
+        self.keepers = (self._inbox(settings, telemetry), self._jobs(settings, telemetry))
         self.topics = TopicKeeper(
             TopicWatch(sources, broker, log),
             Trimmer(tiers_among(sources), RecordDeleter(admin_properties(settings)), log),
@@ -157,12 +159,19 @@ class Composed:
             log=log,
         )
 
-    def _inbox(self, settings: ProcessorSettings, telemetry: Telemetry) -> InboxKeeper:
+    def _inbox(self, settings: ProcessorSettings, telemetry: Telemetry) -> Keeper:
         tables = InboxTables(settings.database_url.get_secret_value(), settings.database_schema)
         retention = InboxRetention(
             tables, settings.inbox_rules, every=settings.inbox_every, by=own_name(), telemetry=telemetry
         )
-        return InboxKeeper(retention, tables, SYSTEM_CLOCK)
+        return Keeper(retention, tables, SYSTEM_CLOCK, what="inbox")
+
+    def _jobs(self, settings: ProcessorSettings, telemetry: Telemetry) -> Keeper:
+        tables = JobTables(settings.database_url.get_secret_value(), settings.database_schema)
+        retention = JobRetention(
+            tables, settings.job_rules, every=settings.job_every, by=own_name(), telemetry=telemetry
+        )
+        return Keeper(retention, tables, SYSTEM_CLOCK, what="job-retention")
 
     def _stream_of(self, place: Place) -> Stream:
         """Return the stream of *place*; its topic's id is known when it was opened."""
@@ -196,7 +205,8 @@ class Composed:
             self.watchdog.start()
             self.renewer.start()
             self.jobs.start()
-            self.inbox.start()
+            for keeper in self.keepers:
+                keeper.start()
             self.topics.start()
             with self.plant.board.vitals.living(LOOP):
                 self.loop.run(stop)
@@ -210,7 +220,8 @@ class Composed:
         self.jobs.stop()
         self.plant.ledger.close()
         self.topics.stop()
-        self.inbox.stop()
+        for keeper in self.keepers:
+            keeper.stop()
         self.copies.close()
         self.plant.deadlines.close()
         self.watching.stop()

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from packhorse.processor.inbox.settings import InboxFields
+from packhorse.processor.jobs.keeping.settings import JobKeepingFields
 from packhorse.processor.offsets.starting import MissingRecords
 from packhorse.processor.partition.state import (
     Limits,
@@ -15,7 +16,13 @@ from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, RegistryS
 
 
 class ProcessorSettings(
-    WatchFields, InboxFields, DatabaseSettings, KafkaSettings, RegistrySettings, PartSettings
+    WatchFields,
+    InboxFields,
+    JobKeepingFields,
+    DatabaseSettings,
+    KafkaSettings,
+    RegistrySettings,
+    PartSettings,
 ):
     """
     Say how a processor works; durations are in seconds.
@@ -85,7 +92,7 @@ class ProcessorSettings(
 
 
 class InboxSettings(ProcessorSettings):
-    """Say which inbox `packhorse processor retention` works on; it needs neither broker nor registry."""
+    """Say what `packhorse processor retention` and `packhorse job retention` work on; they need neither broker nor registry."""
 
     kafka_bootstrap_servers: str = "none:0"
     registry_url: str = "http://none"

@@ -41,7 +41,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".inbox, "{{schema}}".waterma
     "{{schema}}".quarantined_message, "{{schema}}".parked_key, "{{schema}}".parked_message, "{{schema}}".retry_message,
     "{{schema}}".in_hand, "{{schema}}".started, "{{schema}}".pause, "{{schema}}".processor_member,
     "{{schema}}".inbox_retention, "{{schema}}".job, "{{schema}}".job_request, "{{schema}}".job_waiting, "{{schema}}".job_running,
-    "{{schema}}".job_due, "{{schema}}".job_step, "{{schema}}".job_effect, "{{schema}}".job_policy TO "{{role}}";
+    "{{schema}}".job_due, "{{schema}}".job_step, "{{schema}}".job_effect, "{{schema}}".job_policy,
+    "{{schema}}".job_retention TO "{{role}}";
 GRANT SELECT, DELETE ON "{{schema}}".job_transition TO "{{role}}";
 GRANT INSERT (actor, act, group_id, topic, message_id, detail, why) ON "{{schema}}".audit TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".inbox_partitions(), "{{schema}}".inbox_bound(date),
@@ -91,6 +92,8 @@ ADMIN = f"""{_ACT.rstrip()}
 GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".failed_attempt TO "{{role}}";
 GRANT DELETE ON "{{schema}}".parked_message, "{{schema}}".retry_message TO "{{role}}";
+GRANT DELETE ON "{{schema}}".job_transition, "{{schema}}".job_request, "{{schema}}".job_step, "{{schema}}".job_effect TO "{{role}}";
+GRANT UPDATE ON "{{schema}}".job_step TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".purge_outbox(uuid[], boolean), "{{schema}}".outbox_fates(uuid[]),
     "{{schema}}".purge_mark(text) TO "{{role}}";{_NAMED.format(purpose="admin")}"""
 

@@ -17,6 +17,7 @@ TABLES = (
     "job_effect",
     "job_policy",
     "job_request",
+    "job_retention",
     "job_running",
     "job_step",
     "job_transition",

@@ -17,10 +17,10 @@ from tests.support.wait import eventually
 from packhorse.console.doctor.postgres import DatabaseCheck
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import NotReady
-from packhorse.processor.inbox.keeper import InboxKeeper, own_name
 from packhorse.processor.inbox.model import InboxRules
 from packhorse.processor.inbox.postgres import InboxTables
 from packhorse.processor.inbox.retention import InboxRetention
+from packhorse.processor.keeping.keeper import Keeper, own_name
 from packhorse.producer.grants import grants
 
 DAY = timedelta(days=1)
@@ -389,7 +389,7 @@ def test_commands_and_doctor_tell_of_it(inbox: Inbox) -> None:
 def test_a_thread_does_it_and_ends_when_told(inbox: Inbox) -> None:
     tables = InboxTables(inbox.url, "packhorse")
     retention = InboxRetention(tables, InboxRules(keep_days=22), every=60, by=own_name(), first=0)
-    keeper = InboxKeeper(retention, tables, SYSTEM_CLOCK)
+    keeper = Keeper(retention, tables, SYSTEM_CLOCK, what="inbox")
     keeper.start()
     eventually(lambda: retention.turn is not None, what="a turn is over")
     keeper.stop()

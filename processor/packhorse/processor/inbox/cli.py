@@ -50,8 +50,8 @@ def run(
     import threading
 
     from packhorse.core.clock import SYSTEM_CLOCK
-    from packhorse.processor.inbox.keeper import own_name
     from packhorse.processor.inbox.retention import InboxRetention
+    from packhorse.processor.keeping.keeper import own_name
 
     settings, tables = _set_up(database_url, database_schema, inbox_days)
     retention = InboxRetention(tables, settings.inbox_rules, every=settings.inbox_every, by=own_name())

@@ -1,6 +1,5 @@
 """The inbox through the functions of migration 0007: one connection of its own, each step a transaction of its own."""
 
-import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +7,7 @@ from datetime import date, datetime
 from typing import Any, cast
 from uuid import UUID
 
-import psycopg
-from psycopg import errors as pg
-
 from packhorse.core.errors import NotReady
-from packhorse.core.naming import checked_identifier
 from packhorse.processor.inbox import sql
 from packhorse.processor.inbox.model import (
     Cleaned,
@@ -25,9 +20,8 @@ from packhorse.processor.inbox.model import (
     Place,
     Turn,
 )
-from packhorse.processor.storing import postgres
+from packhorse.processor.keeping.postgres import Kept
 
-LOCK_MS = 1_000
 ANSWER_MS = 300_000
 """Proving that a large partition has no row that must stay reads it whole."""
 
@@ -51,30 +45,28 @@ class Last:
     groups: tuple[GroupKept, ...]
 
 
-class InboxTables:
+class InboxTables(Kept):
     """Do the steps; each raises DatabaseUnavailable, NotReady or Contention as `postgres.translated` says."""
 
     def __init__(self, url: str, schema: str) -> None:
-        self._schema = checked_identifier(schema, what="database schema")
-        self._conninfo = postgres.settings_of(url, idle_ms=60_000, lock_ms=LOCK_MS)
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        super().__init__(url, schema, what="inbox", answer_ms=ANSWER_MS)
 
     def claim(self, by: str, every: float) -> bool:
         """Take the turn; False: another process has it, or had one less than *every* seconds ago."""
-        return bool(self._rows(sql.CLAIM, by=by, every=every))
+        return bool(self.rows(sql.CLAIM, by=by, every=every))
 
     def renew(self, by: str) -> bool:
         """Give a sign of life; False: another process has taken the turn."""
-        return bool(self._rows(sql.RENEW, by=by))
+        return bool(self.rows(sql.RENEW, by=by))
 
     def record(self, by: str, turn: Turn) -> None:
         """End the turn and write down what it left behind."""
-        self._rows(sql.RECORD, by=by, detail=json.dumps(turn.as_dict()))
+        self.rows(sql.RECORD, by=by, detail=json.dumps(turn.as_dict()))
 
     def move_clocks(self, rules: InboxRules) -> None:
         """Say for each group until when rows may go."""
         if rules.keep_days is not None:
-            self._rows(sql.CLOCKS, keep=rules.keep_days, discarded=rules.discarded_days)
+            self.rows(sql.CLOCKS, keep=rules.keep_days, discarded=rules.discarded_days)
 
     def facts(self) -> Facts:
         """
@@ -83,7 +75,7 @@ class InboxTables:
         Raises:
             NotReady: It has no partition of ours.
         """
-        rows = self._rows(sql.FACTS)
+        rows = self.rows(sql.FACTS)
         if not rows:
             raise NotReady(
                 f"table {self._schema}.inbox has no partition of ours, not even inbox_default; run `packhorse migrate up`, and "
@@ -97,15 +89,15 @@ class InboxTables:
 
     def make(self, day: date) -> Code:
         """Make a day's partition."""
-        return Code(self._rows(sql.MAKE, day=day)[0][0])
+        return Code(self.rows(sql.MAKE, day=day)[0][0])
 
     def fence(self, act: str, day: date | None = None) -> Code:
         """Raise, prove or lower the constraint that the default partition has no row of *day*."""
-        return Code(self._rows(sql.FENCE, act=act, day=day)[0][0])
+        return Code(self.rows(sql.FENCE, act=act, day=day)[0][0])
 
     def drop(self, name: str, *, act: bool = True) -> Dropped:
         """Drop a partition in which every row may go."""
-        answer = self._rows(sql.DROP, name=name, act=act)[0][0]
+        answer = self.rows(sql.DROP, name=name, act=act)[0][0]
         row = answer.get("row")
         return Dropped(
             code=Code(answer["outcome"]),
@@ -115,7 +107,7 @@ class InboxTables:
 
     def clean(self, name: str, place: Place, step: int) -> Cleaned:
         """Remove what may go among the next *step* rows of a partition."""
-        answer = self._rows(sql.CLEAN, name=name, step=step, **_named(place))[0][0]
+        answer = self.rows(sql.CLEAN, name=name, step=step, **_named(place))[0][0]
         after = answer.get("after")
         return Cleaned(
             given_way=answer["outcome"] != "cleaned",
@@ -126,20 +118,20 @@ class InboxTables:
 
     def clean_attempts(self, place: Place, step: int) -> Cleaned:
         """Remove failed attempts whose inbox row is gone."""
-        return _cleaned(self._rows(sql.CLEAN_ATTEMPTS, step=step, **_named(place))[0])
+        return _cleaned(self.rows(sql.CLEAN_ATTEMPTS, step=step, **_named(place))[0])
 
     def clean_quarantined(self, place: Place, step: int) -> Cleaned:
         """Remove messages that no longer wait in quarantine and whose inbox row is gone."""
-        return _cleaned(self._rows(sql.CLEAN_QUARANTINED, step=step, **_named(place))[0])
+        return _cleaned(self.rows(sql.CLEAN_QUARANTINED, step=step, **_named(place))[0])
 
     def clean_rest(self) -> None:
         """Remove what processes that are gone left behind."""
         for statement in (sql.CLEAN_IN_HAND, sql.CLEAN_STARTED, sql.CLEAN_MEMBERS):
-            self._rows(statement)
+            self.rows(statement)
 
     def last(self) -> Last:
         """Return the last turn, and what each group keeps."""
-        rows = {row[0]: row for row in self._rows(sql.LAST)}
+        rows = {row[0]: row for row in self.rows(sql.LAST)}
         detail = dict(rows.pop("")[3]) if "" in rows else {}
         at, by = detail.pop("at", None), detail.pop("by", None)
         return Last(
@@ -150,43 +142,6 @@ class InboxTables:
                 GroupKept(group=row[0], kept_from=row[1], discarded_from=row[2]) for row in rows.values()
             ),
         )
-
-    def cancel(self) -> None:
-        """Cancel what runs, from another thread."""
-        connection = self._connection
-        if connection is not None and not connection.closed:
-            with contextlib.suppress(psycopg.Error):
-                connection.cancel_safe(timeout=1)
-
-    def close(self) -> None:
-        """Let the connection go; the next step makes another."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        with postgres.translated():
-            try:
-                connection = self._held()
-                cursor = connection.execute(statement.format(schema=self._schema).encode(), values)
-                return cursor.fetchall() if cursor.description is not None else []
-            except pg.UndefinedFunction as error:
-                raise NotReady(
-                    f"database schema {self._schema} has no functions for the inbox's retention; run `packhorse migrate up`"
-                ) from error
-            except pg.InsufficientPrivilege as error:
-                raise NotReady(
-                    f"this database role may not keep the inbox in {self._schema} small; "
-                    "`packhorse migrate sql --grants processor=ROLE` prints what it needs"
-                ) from error
-
-    def _held(self) -> "psycopg.Connection[tuple[Any, ...]]":
-        if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=None)
-            self._connection.execute(
-                f"SET statement_timeout = {ANSWER_MS}; SET synchronous_commit = local; SET jit = off".encode()
-            )
-        return self._connection
 
 
 def _named(place: Place) -> dict[str, object]:

@@ -7,8 +7,6 @@ Every step is a transaction of its own and safe by itself: after a crash between
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 
-from packhorse.core import logs
-from packhorse.core.errors import PackhorseError
 from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
 from packhorse.processor.inbox.model import (
     START,
@@ -20,23 +18,17 @@ from packhorse.processor.inbox.model import (
     Turn,
 )
 from packhorse.processor.inbox.postgres import InboxTables
+from packhorse.processor.keeping.turns import FIRST, Turns
 
-FIRST = 60.0
-"""Seconds before the first turn: a process that is only just up has better things to do."""
-PAUSE = 0.05
-"""Seconds between two steps."""
-RENEW = 20.0
-"""Seconds between two signs of life."""
 SWEEP = 6 * 3600.0
 """Seconds between two looks at the same rows; what is due comes by the day."""
-_log = logs.logger("inbox")
 
 
-class InboxRetention:
+class InboxRetention(Turns[Turn]):
     """
     Do at each call of `step` what is due: make partitions, drop old ones, clean those that must stay by rows.
 
-    For one thread. *by* must be this process's and this object's own: who has the turn is told by it.
+    Without *act*, what `run` would drop is due.
     """
 
     def __init__(
@@ -49,87 +41,19 @@ class InboxRetention:
         telemetry: Telemetry = NO_TELEMETRY,
         first: float = FIRST,
     ) -> None:
+        super().__init__(tables, every=every, by=by, first=first, what="inbox")
         self._tables = tables
         self._rules = rules
-        self._every = every
-        self._by = by
         self._telemetry = telemetry
-        self._first = first
-        self._next: float | None = None
-        self._steps: Iterator[None] | None = None
-        self._now = 0.0
-        self._renewed = 0.0
         self._swept: dict[str, float] = {}
         self._overdue: dict[str, str] = {}
-        self._failing: str | None = None
-        self.turn: Turn | None = None
-        """What the last turn that was over did; None before."""
 
-    def step(self, now: float) -> float:
-        """
-        Do one bounded step if one is due at *now* (monotonic seconds); return how many seconds to wait before the next call.
+    def _begin(self) -> Turn:
+        return Turn()
 
-        Never raises: whatever goes wrong is a warning, and is tried again at the next turn.
-        """
-        self._now = now
-        if self._next is None:
-            self._next = now + self._first
-        if self._steps is None:
-            if now < self._next:
-                return self._next - now
-            self._steps = self._work(Turn(), self._every * 0.9)
-        try:
-            next(self._steps)
-        except StopIteration:
-            self._failing = None
-            return self._rest(now)
-        except PackhorseError as error:
-            self._failed(type(error).__name__, str(error))
-            return self._rest(now)
-        except Exception as error:  # noqa: BLE001 retention must not end, and nobody waits for this thread's error
-            self._failed(type(error).__name__, "an error that nobody foresaw; please report it")
-            return self._rest(now)
-        return PAUSE
-
-    def run(
-        self, wait: Callable[[float], object], now: Callable[[], float], *, act: bool = True
-    ) -> Turn | None:
-        """
-        Do a whole turn now, waiting between steps; None: another process works on it just now.
-
-        Without *act* nothing is changed; what would be dropped is due.
-
-        Raises:
-            NotReady, DatabaseUnavailable: The database lacks something, or does not answer.
-        """
-        turn = Turn()
-        self.turn = None
+    def _forget(self) -> None:
         self._swept.clear()
         self._overdue.clear()
-        self._now = now()
-        try:
-            for _ in self._work(turn, 0.0) if act else self._look(turn):
-                wait(PAUSE)
-                self._now = now()
-        finally:
-            self._tables.close()
-        return self.turn
-
-    def close(self) -> None:
-        """Let the connection go."""
-        self._steps = None
-        self._tables.close()
-
-    def _rest(self, now: float) -> float:
-        self._steps = None
-        self._tables.close()
-        self._next = now + self._every
-        return self._every
-
-    def _failed(self, kind: str, reason: str) -> None:
-        if self._failing != kind:
-            _log.warning("retention of the inbox did not run; it is tried again", error=kind, reason=reason)
-        self._failing = kind
 
     def _look(self, turn: Turn) -> Iterator[None]:
         for part in self._tables.facts().old():
@@ -139,9 +63,8 @@ class InboxRetention:
         self.turn = turn
 
     def _work(self, turn: Turn, every: float) -> Iterator[None]:
-        if not self._tables.claim(self._by, every):
+        if not self._claimed(every):
             return
-        self._renewed = self._now
         yield
         yield from self._make(turn)
         if self._rules.keep_days is not None:
@@ -229,17 +152,15 @@ class InboxRetention:
             turn.removed += done.removed
             place = done.after
             yield
-            if self._now - self._renewed > RENEW:
-                self._renewed = self._now
-                if not self._tables.renew(self._by):
-                    return
+            if not self._has_turn():
+                return
         self._swept[what] = self._now
 
     def _tell(self, turn: Turn) -> None:
         self._telemetry.record(Metric.INBOX_REMOVED, turn.removed)
         self._telemetry.record(Metric.INBOX_DROPPED, len(turn.dropped))
         if turn.made or turn.dropped or turn.removed:
-            _log.info(
+            self._log.info(
                 "inbox kept small",
                 made=len(turn.made),
                 dropped=", ".join(turn.dropped),

@@ -99,10 +99,11 @@ BEGIN
 END
 $body$;
 CREATE FUNCTION "{schema}".job_moved() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $body$
+SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $body$
 DECLARE
     bad record;
 BEGIN
+    -- A plan is kept from a session's first statement on, mostly of one row: by loops, 500 rows would be compared 250,000 times.
     SELECT w.id, w.state AS before, c.state AS after INTO bad FROM went AS w JOIN came AS c ON c.id = w.id
      WHERE w.state <> c.state AND NOT (w.state || '>' || c.state) = ANY (ARRAY[{pairs}]) LIMIT 1;
     IF FOUND THEN
@@ -113,10 +114,10 @@ BEGIN
     SELECT c.id, c.changed_at, w.state, c.state, c.changed_by, c.reason, c.attempt, coalesce(c.worker, w.worker)
       FROM went AS w JOIN came AS c ON c.id = w.id
      WHERE w.state <> c.state OR (c.state = 'running' AND w.token IS DISTINCT FROM c.token);
-    DELETE FROM "{schema}".job_waiting AS n USING went AS w JOIN came AS c ON c.id = w.id
-     WHERE w.state = 'accepted' AND c.state <> 'accepted' AND c.one_waiting IS NOT NULL AND n.job_id = c.id;
-    DELETE FROM "{schema}".job_due AS n USING went AS w JOIN came AS c ON c.id = w.id
-     WHERE w.state = 'accepted' AND c.state <> 'accepted' AND c.not_before IS NOT NULL AND n.job_id = c.id;
+    DELETE FROM "{schema}".job_waiting AS n WHERE n.job_id = ANY (ARRAY(SELECT c.id FROM went AS w JOIN came AS c ON c.id = w.id
+     WHERE w.state = 'accepted' AND c.state <> 'accepted' AND c.one_waiting IS NOT NULL));
+    DELETE FROM "{schema}".job_due AS n WHERE n.job_id = ANY (ARRAY(SELECT c.id FROM went AS w JOIN came AS c ON c.id = w.id
+     WHERE w.state = 'accepted' AND c.state <> 'accepted' AND c.not_before IS NOT NULL));
     RETURN NULL;
 END
 $body$;
@@ -225,7 +226,19 @@ CREATE TABLE "{schema}".job_policy (
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE "{schema}".job_policy IS
-    'What the processor of a type of jobs declares of it: seconds after their end that results and rows are kept, and who is told';
+    'What the processor of a type of jobs declares of it: seconds after their end that results and rows are kept (null: as the
+processors'' settings say, Infinity: for ever), and who is told';
+CREATE TABLE "{schema}".job_retention (
+    type text PRIMARY KEY,
+    ran_by text,
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    jobs bigint NOT NULL DEFAULT 0,
+    results bigint NOT NULL DEFAULT 0,
+    detail jsonb NOT NULL DEFAULT '{{}}'
+);
+COMMENT ON TABLE "{schema}".job_retention IS
+    'One row a type: how many jobs and results were removed and are not on the record yet. The row without a name says who works and what the
+last turn left behind';
 """
 
 CANCEL = """

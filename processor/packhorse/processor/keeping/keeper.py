@@ -1,12 +1,12 @@
-"""Run the inbox's retention in a thread of its own, beside the loop and never in its way."""
+"""Run a retention in a thread of its own, beside the loop and never in its way."""
 
 import os
 import socket
 import threading
+from typing import Any
 
 from packhorse.core.clock import SYSTEM_CHANCE, Clock
-from packhorse.processor.inbox.postgres import InboxTables
-from packhorse.processor.inbox.retention import InboxRetention
+from packhorse.processor.keeping.turns import Turned, Turns
 
 
 def own_name() -> str:
@@ -14,15 +14,15 @@ def own_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{SYSTEM_CHANCE.token().hex[:8]}"
 
 
-class InboxKeeper:
-    """One thread, one connection while a turn lasts."""
+class Keeper:
+    """One thread, one connection while a turn lasts; the thread is named after *what* it keeps small."""
 
-    def __init__(self, retention: InboxRetention, tables: InboxTables, clock: Clock) -> None:
-        self._retention = retention
+    def __init__(self, turns: Turns[Any], tables: Turned, clock: Clock, *, what: str) -> None:
+        self._turns = turns
         self._tables = tables
         self._clock = clock
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="packhorse-inbox", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"packhorse-{what}", daemon=True)
 
     def start(self) -> None:
         """Begin; the first turn comes a minute later."""
@@ -38,5 +38,5 @@ class InboxKeeper:
     def _work(self) -> None:
         pause = 0.0
         while not self._stop.wait(pause):
-            pause = self._retention.step(self._clock.monotonic())
-        self._retention.close()
+            pause = self._turns.step(self._clock.monotonic())
+        self._turns.close()
