@@ -73,6 +73,7 @@ def perform_step(name: str, call: Callable[[], Any], table: StepTable) -> Work[A
     named = checked_name(name, what="step")
     found: Done | None = yield Store(table.read(named))
     if found is None:
+        check_owned(table.run, not table.run.lost)
         result = yield Call(call)
         text = json_of(result, what=f"the result of step {inert(named)}", most=MOST_RESULT)
         found = yield from patiently(lambda: table.record(named, text), PATIENCE)

@@ -1,37 +1,41 @@
 """
-The tables of jobs, steps and effects, simulated as far as the statements of effects and steps need them.
+The tables of jobs, steps and effects, simulated as far as the statements on leases, effects and steps need them.
 
 A transaction runs at once and as a whole: what it locks makes others wait until its commit, so nobody could tell. The contract
 suite holds it to what a real database does.
 """
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, TypeVar
 from uuid import UUID
 
+from packhorse.core.jobs import JobState, check_transition
 from packhorse.processor.jobs.effects.sql import effect_queries
 from packhorse.processor.jobs.sql_steps import step_queries
+from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.steps import Answer, Statement, Steps
 
 T = TypeVar("T")
 
-EFFECTS, STEPS = effect_queries("packhorse"), step_queries("packhorse")
-FINAL = {"succeeded", "cancelled", "expired"}
+EFFECTS, STEPS, JOBS = effect_queries("packhorse"), step_queries("packhorse"), queries_for("packhorse")
+RECORD_MESSAGE = b"what became of a job's message"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A row of `job`."""
+    """A row of `job`, and what the inbox says of its message: `due` is when it comes again, `tries` how many runs were charged."""
 
     id: UUID
     state: str = "accepted"
     attempt: int = 0
     token: UUID | None = None
     lease_until: float = 0.0
+    cancel_asked: bool = False
+    result: str | None = None
     due: float = 0.0
-    result: Any = None
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +67,41 @@ class Database:
     One server.
 
     Attributes:
-        fenced: Whether statements look whose job it is; an error to plant takes that away.
+        written: Called with the name, the parameters and the rows of each statement that may have written.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
         self.tables = Tables()
-        self.fenced = True
-        self._statements = {
-            EFFECTS.read_effect: self._read_effect,
-            EFFECTS.intend_effect: self._intend_effect,
-            EFFECTS.intend_again: self._intend_again,
-            EFFECTS.change_effect: self._change_effect,
-            STEPS.read_step: self._read_step,
-            STEPS.record_step: self._record_step,
+        self.written: Callable[[bytes, dict[str, Any], list[tuple[Any, ...]]], None] = lambda *more: None
+        self.statements = {
+            EFFECTS.read_effect: self.read_effect,
+            EFFECTS.intend_effect: self.intend_effect,
+            EFFECTS.intend_again: self.intend_again,
+            EFFECTS.change_effect: self.change_effect,
+            STEPS.read_step: self.read_step,
+            STEPS.record_step: self.record_step,
+            JOBS.claim_jobs: self.claim_jobs,
+            JOBS.look_up_jobs: self.look_up_jobs,
+            JOBS.finish_jobs: self.finish_jobs,
+            JOBS.renew_jobs: self.renew_jobs,
+            JOBS.standing_jobs: self.standing_jobs,
+            JOBS.due_jobs: lambda v: [(0, None)],
+            RECORD_MESSAGE: self.record_message,
         }
 
     def backup(self) -> Tables:
-        return deepcopy(self.tables)
+        tables = self.tables
+        return Tables(dict(tables.jobs), dict(tables.effects), dict(tables.steps))
 
     def restore(self, tables: Tables) -> None:
-        self.tables = deepcopy(tables)
+        self.tables = tables
+        self.tables = self.backup()
+
+    def move(self, job: Job, state: JobState, **changes: Any) -> None:
+        """Change a job, as far as the table of states allows."""
+        check_transition(JobState(job.state), state)
+        self.tables.jobs[job.id] = replace(job, state=state.value, **changes)
 
     def run(self, steps: Steps[T]) -> T:
         """Execute *steps* in one transaction."""
@@ -100,32 +118,33 @@ class Database:
             raise
 
     def _execute(self, statement: Statement) -> Answer:
-        rows = [self._statements[statement.text](statement.parameters)]
+        rows = self.statements[statement.text](statement.parameters)
+        self.written(statement.text, statement.parameters, rows)
         return Answer(rows, len(rows))
 
     def _owns(self, v: dict[str, Any]) -> bool:
         job = self.tables.jobs.get(v["job"])
-        return not self.fenced or (job is not None and (job.token, job.state) == (v["token"], "running"))
+        return job is not None and (job.token, job.state) == (v["token"], "running")
 
-    def _read_effect(self, v: dict[str, Any]) -> tuple[Any, ...]:
+    def read_effect(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
         row = self.tables.effects.get((v["job"], v["key"]))
         if row is None:
-            return (self._owns(v), *[None] * 7)
+            return [(self._owns(v), *[None] * 7)]
         known = (row.state, row.idempotency_key, row.digest, row.calls)
-        return (self._owns(v), *known, self.now() - row.intended_at, row.timeout, row.answer)
+        return [(self._owns(v), *known, self.now() - row.intended_at, row.timeout, row.answer)]
 
-    def _intend_effect(self, v: dict[str, Any]) -> tuple[bool, bool]:
+    def intend_effect(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
         key = (v["job"], v["key"])
         if not self._owns(v):
-            return False, False
+            return [(False, False)]
         if key in self.tables.effects:
-            return True, False
+            return [(True, False)]
         self.tables.effects[key] = EffectRecord(
             v["idempotency_key"], v["digest"], "intended", v["attempt"], 1, self.now(), v["timeout"]
         )
-        return True, True
+        return [(True, True)]
 
-    def _intend_again(self, v: dict[str, Any]) -> tuple[bool, bool]:
+    def intend_again(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
         return self._update(
             v,
             state="intended",
@@ -136,28 +155,86 @@ class Database:
             answer=None,
         )
 
-    def _change_effect(self, v: dict[str, Any]) -> tuple[bool, bool]:
+    def change_effect(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
         return self._update(v, state=v["state"], answer=v["answer"])
 
-    def _update(self, v: dict[str, Any], **changes: Any) -> tuple[bool, bool]:
+    def _update(self, v: dict[str, Any], **changes: Any) -> list[tuple[Any, ...]]:
         key = (v["job"], v["key"])
         row = self.tables.effects.get(key)
         if not self._owns(v):
-            return False, False
+            return [(False, False)]
         if row is None or (row.state, row.calls) != (v["was"], v["calls"]):
-            return True, False
+            return [(True, False)]
         self.tables.effects[key] = replace(row, why=v["why"], **changes)
-        return True, True
+        return [(True, True)]
 
-    def _read_step(self, v: dict[str, Any]) -> tuple[Any, ...]:
+    def read_step(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
         key = (v["job"], v["name"])
-        return self._owns(v), key in self.tables.steps, self.tables.steps.get(key)
+        return [(self._owns(v), key in self.tables.steps, self.tables.steps.get(key))]
 
-    def _record_step(self, v: dict[str, Any]) -> tuple[bool, bool]:
+    def record_step(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
         key = (v["job"], v["name"])
         if not self._owns(v):
-            return False, False
+            return [(False, False)]
         if key in self.tables.steps:
-            return True, False
+            return [(True, False)]
         self.tables.steps[key] = v["result"]
-        return True, True
+        return [(True, True)]
+
+    def claim_jobs(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
+        found = []
+        for one, token, attempt in zip(ids(v["ids"]), ids(v["tokens"]), ids(v["attempts"], int), strict=True):
+            job = self.tables.jobs[one]
+            is_over = job.state == "running" and job.lease_until < self.now()
+            if (job.state in {"accepted", "retrying"} or is_over) and not job.cancel_asked:
+                until = self.now() + v["lease"]
+                self.move(job, JobState.RUNNING, token=token, attempt=attempt, lease_until=until)
+                found.append((one, token, None, None, None, 0.0))
+        return found
+
+    def look_up_jobs(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
+        jobs = [self.tables.jobs[one] for one in ids(v["ids"])]
+        return [
+            (j.id, j.state, v.get("group"), j.lease_until - self.now(), j.cancel_asked, j.token, None, False)
+            for j in jobs
+        ]
+
+    def finish_jobs(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
+        found = []
+        for one, token, state, result in zip(
+            ids(v["ids"]), ids(v["tokens"]), v["states"], v["results"], strict=True
+        ):
+            job = self.tables.jobs[one]
+            if token is None:
+                is_free = job.state == "running" and job.lease_until < self.now()
+                may = job.state in {"accepted", "retrying"} or is_free
+                found += [] if may or job.state == "running" else [(one,)]
+            else:
+                may = self._owns({"job": one, "token": token})
+            if may:
+                self.move(job, JobState(state), token=None, lease_until=-inf, result=result or job.result)
+                found.append((one,))
+        return found
+
+    def renew_jobs(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
+        found = self.standing_jobs(v)
+        for (one,) in found:
+            job = self.tables.jobs[one]
+            self.tables.jobs[one] = replace(job, lease_until=self.now() + v["lease"])
+        return [(one, self.tables.jobs[one].cancel_asked) for (one,) in found]
+
+    def standing_jobs(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
+        pairs = zip(ids(v["ids"]), ids(v["tokens"]), strict=True)
+        jobs = [(self.tables.jobs[one], token) for one, token in pairs]
+        return [(job.id,) for job, token in jobs if (job.state, job.token) == ("running", token)]
+
+    def record_message(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
+        job = self.tables.jobs[v["job"]]
+        self.tables.jobs[job.id] = replace(job, due=v["due"], tries=v["tries"])
+        return []
+
+
+def ids(literal: str, kind: Callable[[str], Any] = UUID) -> list[Any]:
+    """Return what an array literal holds."""
+    parts = literal[1:-1].split(",") if len(literal) > 2 else []
+    return [None if part == "NULL" else kind(part) for part in parts]
