@@ -14,8 +14,30 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_s
 from sqlalchemy.orm import Session, scoped_session
 from tests.support.accounts import AccountOpened, AmountMoved
 
-from packhorse.producer import MessageContext, Outbox, Outgoing, Tombstone, message_context
-from packhorse.testing import Emitted, aemitted, assert_emitted, emitted
+from packhorse.core.jobs import JobState
+from packhorse.producer import (
+    Cancelling,
+    Effect,
+    Job,
+    JobDraft,
+    JobHandle,
+    Jobs,
+    MessageContext,
+    Outbox,
+    Outgoing,
+    Tombstone,
+    Transition,
+    message_context,
+)
+from packhorse.testing import (
+    Emitted,
+    Submitted,
+    aemitted,
+    assert_emitted,
+    assert_submitted,
+    emitted,
+    submitted,
+)
 
 outbox = Outbox(origin="bank")
 moved = AmountMoved(account="a", amount=1)
@@ -93,3 +115,41 @@ def what_tests_see(plain: psycopg.Connection) -> None:
 
 async def what_async_tests_see(plain: psycopg.AsyncConnection) -> None:
     assert_type(await aemitted(plain, AmountMoved), list[Emitted[AmountMoved]])
+
+
+def jobs_of(plain: psycopg.Connection, session: Session, one: UUID) -> None:
+    assert_type(outbox.submit(plain, moved), JobHandle[AmountMoved])
+    assert_type(
+        outbox.submit(session, moved, request_key="k", priority="low", one_waiting="w", tenant=None),
+        JobHandle[AmountMoved],
+    )
+    drafts = [JobDraft(input=moved), JobDraft(input=moved, request_key="k")]
+    assert_type(outbox.submit_many(plain, drafts), list[JobHandle[AmountMoved]])
+    assert_type(outbox.cancel(plain, one, why="twice"), Cancelling)
+    with Jobs("postgresql://localhost/app", schema="packhorse") as jobs:
+        assert_type(jobs.get(one), Job)
+        assert_type(jobs.wait(one, timeout=5), Job)
+        assert_type(jobs.get(one).state, JobState)
+        assert_type(jobs.history(one), list[Transition])
+        assert_type(jobs.effects(one), list[Effect])
+    assert_type(submitted(plain, AmountMoved), list[Submitted[AmountMoved]])
+    assert_type(submitted(plain), list[Submitted[Any]])
+    assert_type(assert_submitted(plain, AmountMoved, amount=1).input, AmountMoved)
+
+
+async def jobs_of_async(plain: psycopg.AsyncConnection, session: AsyncSession, jobs: Jobs, one: UUID) -> None:
+    assert_type(await outbox.asubmit(plain, moved, one_running="r"), JobHandle[AmountMoved])
+    assert_type(await outbox.asubmit_many(session, [JobDraft(input=moved)]), list[JobHandle[AmountMoved]])
+    assert_type(await outbox.acancel(plain, one), Cancelling)
+    assert_type(await jobs.aget(one), Job)
+    assert_type(await jobs.await_end(one, timeout=5), Job)
+
+
+def mistakes_with_jobs(plain: psycopg.Connection, plain_async: psycopg.AsyncConnection, jobs: Jobs) -> None:
+    outbox.submit(plain, moved, key="a")  # type: ignore[call-arg]
+    outbox.submit(plain, moved, priority="urgent")  # type: ignore[arg-type]
+    outbox.submit(plain, {"account": "a"})  # type: ignore[type-var]
+    outbox.submit(plain_async, moved)  # type: ignore[arg-type]
+    outbox.submit_many(plain, [moved])  # type: ignore[arg-type]
+    outbox.cancel(plain, "id")  # type: ignore[arg-type]
+    jobs.wait(UUID(int=1))  # type: ignore[call-arg]

@@ -65,7 +65,7 @@ def emitted(
     """
     Return what the open transaction of *connection* has emitted so far, in order; with *of*, messages of that class alone.
 
-    Needs the right to SELECT on the outbox. A session is flushed first.
+    Jobs are found by `submitted`. Needs the right to SELECT on the outbox. A session is flushed first.
 
     Raises:
         LookupError: A row is of a class that this process has never used; pass the class.
@@ -103,7 +103,7 @@ def decoded(rows: Answer, decoder: Decoder, of: type[M] | None) -> list[Emitted[
 
 
 def _decoded(row: tuple[Any, ...], decoder: Decoder, of: type[M] | None) -> Emitted[Any]:
-    cls = of or _class_of(row[3], row[4])
+    cls = of or class_of(row[3], row[4])
     payload = None if row[5] is None else bytes(row[5])
     return Emitted(
         id=row[0],
@@ -122,13 +122,14 @@ def _decoded(row: tuple[Any, ...], decoder: Decoder, of: type[M] | None) -> Emit
     )
 
 
-def _class_of(type_name: str, version: str) -> type[TypedMessage]:
+def class_of(type_name: str, version: str) -> type[TypedMessage]:
+    """Return the class of a type and version that this process has used; raise LookupError where it has used none."""
     for cls in reversed(classes_in_use()):
         kind = message_type(cls)
         if (kind.type, str(kind.version)) == (type_name, version):
             return cast("type[TypedMessage]", cls)
     raise LookupError(
-        f"{type_name} version {version} was emitted, and no class of it was used here: pass it to emitted()"
+        f"{type_name} version {version} was written, and no class of it was used here: pass the class"
     )
 
 

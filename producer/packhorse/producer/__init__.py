@@ -13,31 +13,43 @@ if TYPE_CHECKING:
     from packhorse.producer.context import MessageContext, current_context, message_context
     from packhorse.producer.jobs.drafts import Cancelling, JobDraft, JobHandle
     from packhorse.producer.jobs.messages import JobReference
+    from packhorse.producer.jobs.reading import Effect, Job, Progress, Transition
+    from packhorse.producer.jobs.status import Jobs
     from packhorse.producer.outbox import Outbox
     from packhorse.producer.rows import Outgoing, Tombstone
 
 __all__ = [
     "Cancelling",
+    "Effect",
+    "Job",
     "JobDraft",
     "JobHandle",
     "JobReference",
+    "Jobs",
     "MessageContext",
     "Outbox",
     "Outgoing",
+    "Progress",
     "Tombstone",
+    "Transition",
     "current_context",
     "message_context",
 ]
 
 _HOMES = {
     "Cancelling": "jobs.drafts",
+    "Effect": "jobs.reading",
+    "Job": "jobs.reading",
     "JobDraft": "jobs.drafts",
     "JobHandle": "jobs.drafts",
     "JobReference": "jobs.messages",
+    "Jobs": "jobs.status",
     "MessageContext": "context",
     "Outbox": "outbox",
     "Outgoing": "rows",
+    "Progress": "jobs.reading",
     "Tombstone": "rows",
+    "Transition": "jobs.reading",
     "current_context": "context",
     "message_context": "context",
 }

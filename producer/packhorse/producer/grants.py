@@ -21,6 +21,8 @@ GRANT INSERT, SELECT, UPDATE (name) ON "{schema}".job_waiting TO "{role}";
 GRANT INSERT ON "{schema}".job_due TO "{role}";
 GRANT EXECUTE ON FUNCTION "{schema}".cancel_job(uuid, text, text) TO "{role}";
 GRANT SELECT ON "{schema}".job_transition TO "{role}";
+GRANT SELECT (job_id, key, idempotency_key, state, attempt, calls, intended_at, timeout, changed_at, changed_by, why)
+    ON "{schema}".job_effect TO "{role}";
 """
 
 RELAY = """

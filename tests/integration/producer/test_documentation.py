@@ -1,8 +1,9 @@
-"""The examples of the page on writing run, each in turn, on a real database."""
+"""The examples of the pages on writing and submitting run, each in turn, on a real database."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -11,7 +12,30 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from tests.support.accounts import AmountMoved
 from tests.support.writers import alchemy
 
-PAGE = Path(__file__).parents[3] / "docs/how-to/write-messages.md"
+from packhorse.core.jobs import JobState
+from packhorse.core.message import MessageType
+from packhorse.producer import Cancelling
+from packhorse.producer.jobs.drafts import JobExtra
+from packhorse.testing import register_for_tests
+
+PAGES = Path(__file__).parents[3] / "docs/how-to"
+PAGE, JOBS_PAGE = PAGES / "write-messages.md", PAGES / "submit-jobs.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRequest:
+    """The input of the page's jobs."""
+
+    __packhorse__: ClassVar[MessageType] = MessageType(
+        type="reports.ReportRequest",
+        version=1,
+        namespace="reports",
+        aggregatetype="report",
+        schema='{"type":"record","name":"reports.ReportRequest","fields":[{"name":"customer","type":"string"},'
+        '{"name":"month","type":"string"}]}',
+    )
+    customer: str
+    month: str
 
 
 class Base(DeclarativeBase):
@@ -34,8 +58,7 @@ def test_the_examples_of_the_page_on_writing_run(url: str) -> None:
         "Account": Account,
         "AmountMoved": AmountMoved,
     }
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    for block in blocks:
+    for block in blocks_of(PAGE):
         exec(block, names)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT balance FROM account WHERE name = 'a'").fetchone() == (-10,)
@@ -44,6 +67,32 @@ def test_the_examples_of_the_page_on_writing_run(url: str) -> None:
         assert connection.execute(tenants).fetchall() == [("north",)]
 
 
+def test_the_examples_of_the_page_on_jobs_run(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with psycopg.connect(url) as connection:
+        register_for_tests(connection, ReportRequest)
+    names: dict[str, Any] = {"url": url, "ReportRequest": ReportRequest}
+    for block in blocks_of(JOBS_PAGE):
+        exec(block, names)
+    assert names["outcome"] is Cancelling.CANCELLED
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith(" True")
+    assert said[1].startswith("cancelled None None None ")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM packhorse.job").fetchone() == (3,)
+
+
+def test_the_page_on_jobs_names_every_state_and_argument() -> None:
+    text = JOBS_PAGE.read_text(encoding="utf-8")
+    for word in (*JobState, *JobExtra.__annotations__):
+        assert f"`{word}" in text, word
+
+
+@pytest.mark.parametrize("page", [PAGE, JOBS_PAGE], ids=["writing", "jobs"])
 @pytest.mark.parametrize("word", ["queue", "exactly-once", "DLQ", "dead letter"])
-def test_the_page_uses_the_words_of_the_glossary(word: str) -> None:
-    assert word not in PAGE.read_text(encoding="utf-8")
+def test_the_page_uses_the_words_of_the_glossary(page: Path, word: str) -> None:
+    assert word not in page.read_text(encoding="utf-8")
+
+
+def blocks_of(page: Path) -> list[str]:
+    """Return the examples of *page*, in their order."""
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

@@ -118,6 +118,23 @@ FORGET = "RELEASE SAVEPOINT packhorse_submit"
 CANCEL = """
 SELECT before, after FROM "{schema}".cancel_job(%s, %s, %s)"""
 
+# How one job stands; neither its input nor its checkpoint.
+GET = """
+SELECT id, type, version, topic, group_id, state, attempt, tenant, actor, correlation_id, causation_id, origin, traceparent,
+    request_key, priority, one_waiting, one_running, not_before, expires_at, accepted_at, changed_at, changed_by, reason,
+    started_at, finished_at, worker, lease_until, cancel_asked_at, cancel_asked_by, cancel_why, progress_done, progress_total,
+    progress_text, progress_at, result, error, purged_at
+FROM "{schema}".job WHERE id = %s"""
+
+# Every change of state of one job, in the order of the changes.
+HISTORY = """
+SELECT at, before, after, actor, reason, attempt, worker FROM "{schema}".job_transition WHERE job_id = %s ORDER BY id"""
+
+# The outside effects of one job; not what the outside answered.
+EFFECTS = """
+SELECT key, idempotency_key, state, attempt, calls, intended_at, changed_at, changed_by, why
+FROM "{schema}".job_effect WHERE job_id = %s ORDER BY intended_at, key"""
+
 # What submitting needs, asked of the catalog, so that the caller's transaction stays usable.
 READY = """
 SELECT c.relname, has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'INSERT'), current_user
@@ -138,6 +155,9 @@ class JobQueries:
     undo: bytes
     forget: bytes
     cancel: bytes
+    get: bytes
+    history: bytes
+    effects: bytes
     ready: bytes
 
 
@@ -160,5 +180,8 @@ def job_queries_for(schema: str) -> JobQueries:
         undo=UNDO.encode(),
         forget=FORGET.encode(),
         cancel=CANCEL.format(schema=schema).encode(),
+        get=GET.format(schema=schema).encode(),
+        history=HISTORY.format(schema=schema).encode(),
+        effects=EFFECTS.format(schema=schema).encode(),
         ready=READY.format(schema=schema).encode(),
     )
