@@ -139,6 +139,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Erase what is kept of a person, and say what stays on topics.",
     ),
     Mount(
+        name="reconcile",
+        target="packhorse.console.reconciling.cli:app",
+        panel=Panel.SEE,
+        line="Find jobs that do not add up with their messages, results and effects, and repair what is safe.",
+    ),
+    Mount(
         name="operators",
         target="packhorse.console.operators.cli:app",
         panel=Panel.SEE,

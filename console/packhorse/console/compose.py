@@ -16,6 +16,7 @@ from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.restoring.listing import Bound
 from packhorse.console.quarantine.restoring.service import Restoring
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.reconciling.service import Reconciling
 from packhorse.console.redriving.edits import Edits
 from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
@@ -89,6 +90,7 @@ def rooms(
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
     from packhorse.console.quarantine.restoring.postgres import RestoringTables
+    from packhorse.console.reconciling.postgres import ReconcilingTables
     from packhorse.console.redriving.edits import EditTables
     from packhorse.console.redriving.postgres import RedriveTables
     from packhorse.console.replaying.postgres import ReplayTables
@@ -117,6 +119,7 @@ def rooms(
         top=Top(TopTables(database), person, broker=ends or _ends(settings)),
         replays=Replays(ReplayTables(database), person, broker=ranges, decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
+        reconciling=Reconciling(ReconcilingTables(database), person),
         redrives=Redrives(RedriveTables(database), person, clock=SYSTEM_CLOCK),
         edits=Edits(
             EditTables(database),

@@ -11,6 +11,7 @@ from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.restoring.service import Restoring
 from packhorse.console.quarantine.service import Quarantine
+from packhorse.console.reconciling.service import Reconciling
 from packhorse.console.redriving.edits import Edits
 from packhorse.console.redriving.service import Redrives
 from packhorse.console.replaying.service import Replays
@@ -34,5 +35,6 @@ class Service:
     replays: Replays
     offsets: Offsets
     top: Top
+    reconciling: Reconciling
     redrives: Redrives
     edits: Edits
