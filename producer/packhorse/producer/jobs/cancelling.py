@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from packhorse.core.acts import checked_why
+from packhorse.core.acts import MAX_WHY
 from packhorse.core.errors import InvalidMessage, UnknownId
 from packhorse.core.jobs import NEEDS_PERSON, IllegalTransition, JobState
 from packhorse.core.message import MAX_TEXT
@@ -25,7 +25,7 @@ def cancelled(
     """
     stamp = submitter.writer.stamp()
     by = _checked_actor(first_of(actor, stamp.context.actor)) or stamp.origin or NOBODY
-    reason = None if why is None else checked_why(why)
+    reason = _checked_why(why)
     yield from submitter.prepare(database)
     answer = yield Statement(submitter.queries.cancel, (checked_id(job_id), by, reason), returns=True)
     return outcome(job_id, *answer[0])
@@ -58,3 +58,11 @@ def _checked_actor(actor: str | None) -> str | None:
     if actor is not None and (not isinstance(actor, str) or "\0" in actor or len(actor) > MAX_TEXT):
         raise InvalidMessage(f"actor is not allowed: text of 0 to {MAX_TEXT} characters, without NUL")
     return actor
+
+
+def _checked_why(why: str | None) -> str | None:
+    text = why.strip() if isinstance(why, str) else why
+    if text is not None and (not isinstance(text, str) or "\0" in text or not 1 <= len(text) <= MAX_WHY):
+        size = f"of {len(text)} characters" if isinstance(text, str) else f"as {type(text).__name__}"
+        raise InvalidMessage(f"why {size} is not allowed: text of 1 to {MAX_WHY} characters, without NUL")
+    return text

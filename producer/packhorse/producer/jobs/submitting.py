@@ -13,7 +13,7 @@ from packhorse.producer.jobs.drafts import JobDraft, JobHandle, M
 from packhorse.producer.jobs.rows import REFERENCE, JobRow, check, input_kind, job_row
 from packhorse.producer.jobs.sql import PLAIN, JobQueries
 from packhorse.producer.schema_ids import check_ready
-from packhorse.producer.statements import Bytes, Statement, Steps, Texts, Uuids
+from packhorse.producer.statements import MOST_BYTES, MOST_ROWS, Bytes, Statement, Steps, Texts, Uuids
 from packhorse.producer.writing import Writer, check_distinct
 
 _COLUMNS = tuple(one.name for one in fields(JobRow))
@@ -37,7 +37,7 @@ class Submitter:
         """
         rows = yield from self._rows(database, drafts)
         found: dict[UUID, UUID] = {}
-        if not _apart(rows)[1]:
+        if not apart(rows)[1]:
             yield from self._rounds(rows, found)
         else:  # a first round may have written something when a second one is refused
             yield Statement(self.queries.mark, ())
@@ -96,7 +96,7 @@ class Submitter:
     def _rounds(self, waiting: Sequence[JobRow], found: dict[UUID, UUID]) -> Steps[None]:
         # ends: a round is repeated only when another transaction has taken or freed a key in between
         while waiting:
-            now, later = _apart(waiting)
+            now, later = apart(waiting)
             left = yield from self._round(now, found)
             waiting = [*left, *later]
 
@@ -162,14 +162,23 @@ class Submitter:
         return bool(answer)
 
 
-def _apart(rows: Sequence[JobRow]) -> tuple[list[JobRow], list[JobRow]]:
-    """Return those of *rows* whose keys and names no earlier one has, and the others: they meet theirs in a later round."""
+def apart(
+    rows: Sequence[JobRow], *, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES
+) -> tuple[list[JobRow], list[JobRow]]:
+    """
+    Return those of *rows* that go in one statement, and the others.
+
+    Whoever has a key or name of an earlier one meets it in a later round; so does what is too much for one statement.
+    """
     seen: set[object] = set()
     now: list[JobRow] = []
     later: list[JobRow] = []
+    size = 0
     for row in rows:
         mine = {one for one in (row.request, row.name) if one is not None}
-        (later if mine & seen else now).append(row)
+        size += len(row.input)
+        full = now and (len(now) >= most_rows or size > most_bytes)
+        (later if full or mine & seen else now).append(row)
         seen |= mine
     return now, later
 
