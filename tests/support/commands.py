@@ -10,6 +10,10 @@ ID = "019b76da-a800-7000-8000-000000000000"
 NEEDED: dict[str, tuple[str, ...]] = {
     "status": (ID,),
     "explain": (ID,),
+    "job show": (ID,),
+    "job cancel": (ID, "--why", "not needed", "--yes"),
+    "job redrive": (ID, "--why", "fixed", "--yes"),
+    "job resolve": (ID, "--happened", "--why", "seen there", "--yes"),
     "quarantine show": (ID,),
     "quarantine group": ("01234567",),
     "quarantine note": ("01234567", "known"),

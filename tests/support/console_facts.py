@@ -14,6 +14,8 @@ from packhorse.console.facts import (
     QuarantinedMessage,
     State,
 )
+from packhorse.console.truth.jobs import Job
+from packhorse.core.jobs import JobState
 
 ID = UUID("019b76da-a800-7000-8000-000000000000")
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
@@ -117,6 +119,27 @@ def act(**given: Any) -> Act:
         "detail": {},
     }
     return Act(**{**values, **given})
+
+
+def job(**given: Any) -> Job:
+    """Return a job that was accepted at noon, and nothing more."""
+    values: dict[str, Any] = dict.fromkeys(Job.__slots__)
+    values |= {
+        "id": ID,
+        "type": "reports.ReportRequest",
+        "version": 1,
+        "topic": "reports.requests",
+        "group": "reports",
+        "state": "accepted",
+        "attempt": 0,
+        "priority": "normal",
+        "accepted_at": NOON,
+        "changed_at": NOON,
+        "changed_by": "app",
+        "input_bytes": 20,
+        **given,
+    }
+    return Job(**{**values, "state": JobState(values["state"])})
 
 
 def facts(**given: Any) -> Facts:

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from psycopg.types.json import Jsonb
 from tests.support.console_api import token_for
 from tests.support.console_rows import new_id, rested
+from tests.support.job_rows import running, stopped, uncertain
 from tests.support.topics import make_topic
 
 from packhorse.processor.kafka.admin import BrokerQuestions
@@ -157,6 +158,12 @@ class World:
         preview = self.reader.post(f"/quarantine/{message_id}/restore/preview", json={}).json()
         return message_id, {"order": preview["order"], "out_of_order": preview["out_of_order"], "why": WHY}
 
+    def job_order(self) -> tuple[UUID, dict[str, Any]]:
+        """Return a job that failed for good, and the preview's order to send it back."""
+        job_id = stopped(self.connection)
+        preview = self.reader.post(f"/jobs/{job_id}/redrive/preview").json()
+        return job_id, {"order": preview["order"], "why": WHY}
+
     def edit(self) -> tuple[UUID, dict[str, Any]]:
         """Return a message that can be edited, and an edited payload with the order that a preview gives."""
         message_id = rested(self.connection, payload=self.payload)
@@ -205,9 +212,25 @@ def _restore(world: World) -> Asked:
     return asked({"message_id": message_id}, body)
 
 
+def _job_redrive(world: World) -> Asked:
+    job_id, body = world.job_order()
+    return asked({"job_id": job_id}, body)
+
+
 CALLS: dict[str, Callable[[World], Asked]] = {
     "message_status": lambda w: asked({"message_id": w.message()}),
     "message_explanation": lambda w: asked({"message_id": w.message()}),
+    "jobs": lambda w: asked(),
+    "job_counts": lambda w: asked(),
+    "job_show": lambda w: asked({"job_id": uncertain(w.connection)}),
+    "job_unmask": lambda w: asked({"job_id": running(w.connection)}, {"why": WHY}),
+    "job_cancel": lambda w: asked({"job_id": running(w.connection)}, {"why": WHY}),
+    "job_redrive_preview": lambda w: asked({"job_id": stopped(w.connection)}),
+    "job_redrive": _job_redrive,
+    "job_resolve": lambda w: asked(
+        {"job_id": uncertain(w.connection)},
+        {"verdict": "happened", "calls": 1, "answer": {"n": 1}, "why": WHY},
+    ),
     "quarantine_list": lambda w: asked(),
     "quarantine_show": lambda w: asked({"message_id": w.message()}),
     "quarantine_unmask": lambda w: asked({"message_id": w.message()}, {"why": WHY}),

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.support.console_facts import ID, NOON, act, facts, hold, inbox_row, outbox_row, quarantined
+from tests.support.explained_jobs import JOBS
 
 from packhorse.console.facts import Discard, Facts, FailedAttempt, Forgotten, Outcome, Place, State
 from packhorse.console.truth.around import (
@@ -372,6 +373,7 @@ MESSAGES: Mapping[str, tuple[Facts, Search]] = {
         NOT_ASKED,
     ),
     "tried, no outcome on record": (fixed(attempts=(FAILED,)), NOT_ASKED),
+    **JOBS,
 }
 
 _KEY: dict[str, Any] = {

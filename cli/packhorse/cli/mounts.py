@@ -109,6 +109,12 @@ MOUNTS: tuple[Mount, ...] = (
         line="Say in words why a message or a key stands where it does, what comes next, and what you can do.",
     ),
     Mount(
+        name="job",
+        target="packhorse.console.jobs.cli:app",
+        panel=Panel.SEE,
+        line="See how jobs stand, take them back, send them again, resolve their outside effects.",
+    ),
+    Mount(
         name="quarantine",
         target="packhorse.console.quarantine.cli:app",
         panel=Panel.SEE,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packhorse.console.acting.person import Person, this_process
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
+from packhorse.console.jobs.service import Jobs
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
@@ -83,6 +84,7 @@ def rooms(
 ) -> Service:
     """Return the service of *person*; *ends* is what asks where topics end, where several services share it."""
     from packhorse.console.audit.postgres import AuditTable
+    from packhorse.console.jobs.postgres import JobTables
     from packhorse.console.offsets.postgres import OffsetsTables
     from packhorse.console.operators.postgres import OperatorTables
     from packhorse.console.pausing.postgres import PausingTables
@@ -99,6 +101,7 @@ def rooms(
 
     facts = FactTables(database, namespace=settings.namespace)
     truth = Truth(facts, person, topics=topics, namespace=settings.namespace)
+    quarantine = Quarantine(QuarantineTables(database), truth, person, payloads=payloads)
     broker, ranges = _broker(settings), _ranges(settings)
     return Service(
         people=People(database, person),
@@ -107,7 +110,8 @@ def rooms(
         pausing=Pausing(PausingTables(database), person, broker=broker),
         purging=Purging(PurgeTables(database), person, broker=broker),
         truth=truth,
-        quarantine=Quarantine(QuarantineTables(database), truth, person, payloads=payloads),
+        quarantine=quarantine,
+        jobs=Jobs(JobTables(database), truth, quarantine, person, payloads=payloads),
         groups=Groups(GroupTables(database), person),
         restoring=Restoring(
             RestoringTables(database),

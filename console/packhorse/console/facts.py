@@ -6,6 +6,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from packhorse.console.truth.around import NOTHING_AROUND, Around
+from packhorse.console.truth.jobs import JobFacts
 
 
 class Outcome(StrEnum):
@@ -205,7 +206,7 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that one database knows about one id, read in one snapshot."""
+    """All that one database knows about one id, read in one snapshot; `job` is None where the id is no job's."""
 
     id: UUID
     schema: str
@@ -217,4 +218,5 @@ class Facts:
     quarantined: tuple[QuarantinedMessage, ...] = ()
     acts: tuple[Act, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
+    job: JobFacts | None = None
     around: Around = NOTHING_AROUND

@@ -13,6 +13,7 @@ from packhorse.console.quarantine.redrive import Preview
 from packhorse.console.quarantine.service import Shown
 from packhorse.console.truth.groups import GroupStatus, Redrive
 from packhorse.console.truth.render import group_json, group_pairs, message_json, message_pairs
+from packhorse.console.truth.render_jobs import job_json, job_pairs
 from packhorse.console.truth.status import Status
 from packhorse.core.text import counted
 
@@ -41,6 +42,8 @@ def status_sheet(status: Status, *, show_key: bool) -> RenderableType:
     ]
     if not status.known:
         return sheet(pairs)
+    if status.job is not None and status.around.now is not None:
+        pairs += job_pairs(status.job, status.around.now)
     if row is None:
         pairs.append(("recorded", "not in this database"))
     else:
@@ -68,7 +71,7 @@ def status_sheet(status: Status, *, show_key: bool) -> RenderableType:
     pairs += message_pairs(status)
     parts: list[RenderableType] = [sheet(pairs)]
     parts += [_group(status, group) for group in status.groups]
-    parts += _acts(status.acts)
+    parts += acts_table(status.acts)
     return Group(*parts)
 
 
@@ -113,6 +116,7 @@ def status_json(status: Status, *, show_key: bool) -> dict[str, Any]:
         ],
         "acts": status.acts,
         "forgotten": status.forgotten,
+        "job": None if status.job is None else job_json(status.job, show_key=show_key),
         **message_json(status),
     }
 
@@ -124,14 +128,14 @@ def shown_sheet(shown: Shown, *, show_key: bool) -> RenderableType:
         Text("\nheaders", style="bold"),
         sheet(((plain(name), value) for name, value in shown.headers), indent=2),
         *_attempts(shown.attempts),
-        *_acts(shown.acts),
+        *acts_table(shown.acts),
         *([] if shown.around is None else around_parts(shown.around)),
         Text("\npayload", style="bold"),
     ]
     if shown.payload is None:
         parts.append(said(f"  {shown.payload_said}"))
     else:
-        parts.append(sheet(_leaves(shown.payload, ""), indent=2))
+        parts.append(sheet(leaves(shown.payload, ""), indent=2))
     return Group(*parts)
 
 
@@ -275,19 +279,21 @@ def _attempts(attempts: tuple[FailedAttempt, ...]) -> list[RenderableType]:
     return [Text("\n  failed attempts"), table(("  attempt", "failed", "reason", "error", "next due"), rows)]
 
 
-def _acts(acts: tuple[Act, ...]) -> list[RenderableType]:
+def acts_table(acts: tuple[Act, ...]) -> list[RenderableType]:
+    """Return what people did, for people; nothing where nobody did anything."""
     if not acts:
         return []
     rows = [(f"  {at(act.at)}", act.act, act.actor, act.group, act.why) for act in acts]
     return [Text("\nacts", style="bold"), table(("  at", "act", "actor", "group", "why"), rows)]
 
 
-def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+def leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yield the places in *value* that hold a plain value, each with its path below *path*."""
     if isinstance(value, dict) and value:
         for name, item in value.items():
-            yield from _leaves(item, f"{path}.{plain(name)}" if path else plain(name))
+            yield from leaves(item, f"{path}.{plain(name)}" if path else plain(name))
     elif isinstance(value, list) and value:
         for number, item in enumerate(value):
-            yield from _leaves(item, f"{path}[{number}]")
+            yield from leaves(item, f"{path}[{number}]")
     else:
         yield path, "null" if value is None else value

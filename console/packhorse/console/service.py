@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
+from packhorse.console.jobs.service import Jobs
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
@@ -30,6 +31,7 @@ class Service:
     purging: Purging
     truth: Truth
     quarantine: Quarantine
+    jobs: Jobs
     groups: Groups
     restoring: Restoring
     replays: Replays

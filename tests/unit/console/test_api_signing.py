@@ -1,11 +1,15 @@
 """The token of a request, and the bound on refused ones."""
 
+from typing import Any
+from uuid import UUID
+
 import pytest
 
 from packhorse.console.api.problem import problem_of
 from packhorse.console.api.signing import SignIns, token_in
 from packhorse.core import errors
 from packhorse.core.errors import NotSignedIn, PackhorseError
+from packhorse.core.jobs import IllegalTransition
 
 GOOD = "phk_" + "a" * 43
 
@@ -68,11 +72,18 @@ def subclasses(kind: type[PackhorseError]) -> set[type[PackhorseError]]:
     return {kind} | {each for child in kind.__subclasses__() for each in subclasses(child)}
 
 
+MORE: dict[type[PackhorseError], dict[str, Any]] = {
+    errors.ValueMismatch: {"path": "y"},
+    errors.RequestKeyConflict: {"existing": UUID(int=1), "refused": UUID(int=2)},
+}
+"""What some errors are made with besides their text."""
+
+
 def test_every_error_that_is_the_callers_has_a_status() -> None:
     """Fails when a class of the tree that a caller can cause becomes an error that nobody expected."""
-    ours = {errors.PackhorseError, errors.KeysLocked}
+    ours = {errors.PackhorseError, errors.KeysLocked, IllegalTransition}
     for kind in subclasses(PackhorseError):
         if not kind.__module__.startswith("packhorse.core"):
             continue
-        made = kind("x", path="y") if kind is errors.ValueMismatch else kind("x")
+        made = kind("x", **MORE.get(kind, {}))
         assert (problem_of(made) is None) == (kind in ours), kind

@@ -99,22 +99,14 @@ class QuarantineTables:
 
     def redrive(self, person: Person, order: Order, *, why: str) -> datetime:
         """
-        Order the redrive and record the act; return when.
-
-        The inbox row is claimed first (as processors lock them), then the quarantined message, then the audit row is written;
-        then, where order binds the message and its key is not parked, the key is parked with it as the head; the commit makes
-        all of it true at once, and a crash before it leaves none of it.
+        Order the redrive and record the act, as `order_redrive` does; return when. A crash before the commit leaves none of it.
 
         Raises:
             Forbidden: The person may not act.
             OwnershipLost: A row is no longer as *order* says; names who acted and when.
         """
         with self._database.acting(person, Right.ACT, doing="redrive messages") as act:
-            claim(act, order, sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE)
-            detail = {"attempt": order.attempt + 1, "redrive": order.redrives + 1}
-            at = _record(act, "redrive", order, why, detail)
-            act.all(sql.PARK_KEY, _names(order))
-        return at
+            return order_redrive(act, order, why=why)
 
     def discard(self, person: Person, order: Order, *, why: str) -> datetime:
         """
@@ -186,6 +178,24 @@ def claim(act: Acting, order: Order, *claims: str, state: State = State.QUARANTI
     for statement in claims:
         if not act.all(statement, values):
             raise OwnershipLost(_who_acted(act, order, state))
+
+
+def order_redrive(act: Acting, order: Order, *, why: str) -> datetime:
+    """
+    Order the redrive along with whatever else *act* does, and record it; return when.
+
+    The inbox row is claimed first (as processors lock them), then the quarantined message, then the audit row is written;
+    then, where order binds the message and its key is not parked, the key is parked with it as the head; the commit makes
+    all of it true at once.
+
+    Raises:
+        OwnershipLost: A row is no longer as *order* says; names who acted and when.
+    """
+    claim(act, order, sql.ORDER_ATTEMPT, sql.CLAIM_REDRIVE)
+    detail = {"attempt": order.attempt + 1, "redrive": order.redrives + 1}
+    at = _record(act, "redrive", order, why, detail)
+    act.all(sql.PARK_KEY, _names(order))
+    return at
 
 
 def _record(act: Acting, name: str, order: Order, why: str, detail: dict[str, int]) -> datetime:

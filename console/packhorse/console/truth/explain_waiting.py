@@ -136,6 +136,9 @@ def tell_quarantine(
             "its bytes are safe in the database; its copy on the quarantine topic is not confirmed yet"
         )
     _behind(draft, status, group)
+    if status.job is not None:
+        draft.nothing = "see the job, above"
+        return
     run = next((one for one in mine(status.around.memberships, group) if one.run_state == "running"), None)
     if run is not None and run.state == "waiting" and run.as_frozen:
         draft.waits.append(f"for its turn in redrive {run.run}")

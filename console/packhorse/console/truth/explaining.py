@@ -6,6 +6,7 @@ from packhorse.console.truth.around import Carrier
 from packhorse.console.truth.awaited import Awaited
 from packhorse.console.truth.commands import command
 from packhorse.console.truth.explain_group import explain_group
+from packhorse.console.truth.explain_job import explain_job, unrecorded
 from packhorse.console.truth.explain_obstacles import obstacles, tell_key
 from packhorse.console.truth.explanation import Action, Draft, Explanation, Part
 from packhorse.console.truth.moments import Viewer
@@ -20,10 +21,11 @@ def explain(status: Status, viewer: Viewer, *, schema: str) -> Explanation:
     """Return the explanation of *status*; *schema* is the database schema that was asked."""
     if not status.known:
         return Explanation(known=False, standing=status.standing, parts=(_unknown(status, viewer, schema),))
+    jobs = () if status.job is None else (explain_job(status, status.job, viewer),)
     groups = tuple(explain_group(status, group, viewer) for group in status.groups)
     awaited = tuple(_awaited(status, each, viewer) for each in status.awaited)
     return Explanation(
-        known=True, standing=status.standing, parts=(_message(status, viewer), *groups, *awaited)
+        known=True, standing=status.standing, parts=(_message(status, viewer), *jobs, *groups, *awaited)
     )
 
 
@@ -71,7 +73,7 @@ def _ways(status: Status, viewer: Viewer, schema: str) -> list[str]:
 
 def _message(status: Status, viewer: Viewer) -> Part:
     draft = Draft(about=f"message {status.id}")
-    if status.groups or status.awaited:
+    if status.groups or status.awaited or status.job:
         draft.stands.append(f"in short: {status.standing}")
     row = status.recorded
     of = status.around.replay_of
@@ -88,6 +90,8 @@ def _message(status: Status, viewer: Viewer) -> Part:
         draft.stands.append(
             "not recorded here: its id is of the kind that is made for a record of another producer, from its place on the topic"
         )
+    elif status.job is not None:
+        draft.stands.append(unrecorded(status.job))
     elif not status.around.parents:
         draft.stands.append(
             "not recorded here: another database wrote it, or its day is no longer kept in the outbox; what the groups of this "
@@ -98,6 +102,12 @@ def _message(status: Status, viewer: Viewer) -> Part:
             f"{status.around.rows} outbox rows bear this id: it was written more than once, and groups take the later ones as "
             "duplicates"
         )
+    _copies(draft, status)
+    _published(draft, status, viewer)
+    return draft.part()
+
+
+def _copies(draft: Draft, status: Status) -> None:
     for parent in status.around.parents:
         draft.stands.append(
             f"it is an edited copy of message {parent.id}, in whose place it stands in group {parent.group}"
@@ -107,8 +117,6 @@ def _message(status: Status, viewer: Viewer) -> Part:
             draft.stands.append(
                 f"an edited copy of it, message {fate.edited_as}, took its place in group {fate.group}"
             )
-    _published(draft, status, viewer)
-    return draft.part()
 
 
 def _published(draft: Draft, status: Status, viewer: Viewer) -> None:
@@ -116,8 +124,8 @@ def _published(draft: Draft, status: Status, viewer: Viewer) -> None:
     match status.published:
         case Published.YES:
             draft.stands.append(f"published: {status.published_why}")
-            draft.nothing = "see below, at each group"
-            if not status.groups and not status.awaited:
+            draft.nothing = f"see below, at {'each group' if status.job is None else 'the job'}"
+            if not status.groups and not status.awaited and status.job is None:
                 draft.stands.append(
                     "no group that works in this database reads its topic, as far as is known"
                 )
@@ -135,9 +143,13 @@ def _published(draft: Draft, status: Status, viewer: Viewer) -> None:
                 f"{gone.why or 'no reason given'}"
             )
             draft.nothing = "nothing: write the message anew if it is needed after all"
+        case Published.UNKNOWN if status.job is not None and status.recorded is None:
+            draft.nothing = "see the job, below"
         case Published.UNKNOWN:
             draft.stands.append(f"whether it is published is not known: {status.published_why}")
             draft.nothing = "nothing here"
+        case _ if status.job is not None and status.job.due_at is not None:
+            draft.nothing = "see the job, below"
         case _:
             _not_yet(draft, status, viewer)
 

@@ -36,6 +36,7 @@ from packhorse.console.truth.around import (
 )
 from packhorse.console.truth.groups import groups_of
 from packhorse.console.truth.keys import KeyFacts
+from packhorse.console.truth.postgres_jobs import job_facts
 from packhorse.console.truth.replays import ReplayRun, identities, original_of, replays_of
 from packhorse.core.ids import time_of
 from packhorse.core.naming import topic_name
@@ -73,6 +74,7 @@ class FactTables:
                 forgotten=tuple(
                     Forgotten(**row) for row in rows.all(sql.FORGOTTEN, {"at": time_of(message_id)})
                 ),
+                job=job_facts(rows, message_id),
             )
             return replace(facts, around=self._around(rows, facts))
 
@@ -98,6 +100,8 @@ class FactTables:
         topics = self._topics(rows, facts)
         marks = tuple(Mark(**row) for row in rows.all(sql_around.MARKS, {"topics": topics}))
         known = {group for group, _ in groups_of(facts)}
+        if facts.job is not None and facts.job.group is not None:
+            known.add(facts.job.group)
         row = facts.recorded
         wanted: dict[str, Any] = {
             "id": facts.id,
@@ -127,6 +131,8 @@ class FactTables:
     def _topics(self, rows: Rows, facts: Facts) -> list[str]:
         """Return the message's topics: those of its rows, and the one that it is published to, as far as that is known."""
         known = {topic for _, topic in groups_of(facts)}
+        if facts.job is not None:
+            known.add(facts.job.job.topic)
         row = facts.recorded
         if row is not None and self._namespace is not None:
             known.add(topic_name(self._namespace, row.aggregatetype))

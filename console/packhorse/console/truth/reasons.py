@@ -20,6 +20,7 @@ MEANS = {
     "unknown-schema": "the registry does not know its schema",
     "unknown-type": "no handler of the group takes its type",
     "no-tombstone-handler": "it is a tombstone, and no handler takes those",
+    "uncertain": "an outside effect may or may not have happened",
     "expired": "its expires-at had passed",
 }
 

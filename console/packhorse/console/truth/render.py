@@ -140,20 +140,28 @@ def explanation_sheet(explanation: Explanation) -> RenderableType:
     parts: list[RenderableType] = []
     for part in explanation.parts:
         parts.append(Text(("\n" if parts else "") + plain(part.about), style="bold"))
-        parts.append(sheet(_part(part), indent=2))
-        for action in part.can:
-            parts.append(said(f"  you can  {action.what}" + (":" if action.command else "")))
-            if action.command is not None:
-                # whole, however narrow the terminal is: it is there to be copied
-                parts.append(
-                    Text(f"    {plain(action.command)}", style="bold", no_wrap=True, overflow="ignore")
-                )
+        parts += part_lines(part, stands=True)
     return Group(*parts)
 
 
-def _part(part: Part) -> Pairs:
+def part_lines(part: Part, *, stands: bool = False) -> list[RenderableType]:
+    """Return what a part waits for, what comes next and what can be done; with *stands* also where it stands."""
+    lines: list[RenderableType] = [sheet(_part(part, stands=stands), indent=2)]
+    for action in part.can:
+        lines.append(said(f"  you can  {action.what}" + (":" if action.command else "")))
+        if action.command is not None:
+            # whole, however narrow the terminal is: it is there to be copied
+            lines.append(Text(f"    {plain(action.command)}", style="bold", no_wrap=True, overflow="ignore"))
+    return lines
+
+
+def _part(part: Part, *, stands: bool) -> Pairs:
     pairs: Pairs = []
-    for label, texts in (("stands", part.stands), ("waits", part.waits), ("next", part.next)):
+    for label, texts in (
+        ("stands", part.stands if stands else ()),
+        ("waits", part.waits),
+        ("next", part.next),
+    ):
         pairs += [(label if n == 0 else "", text) for n, text in enumerate(texts)]
     return [*pairs, *([] if part.can else [("you can", part.nothing)])]
 

@@ -19,6 +19,7 @@ from packhorse.console.facts import (
 from packhorse.console.truth.around import NOTHING_AROUND, Around
 from packhorse.console.truth.awaited import Awaited, awaited_of
 from packhorse.console.truth.groups import GroupStatus, group_status, groups_of
+from packhorse.console.truth.jobs import JobFacts, job_standing
 from packhorse.core.partitions import partition_of
 
 _WIDTHS = ("row", "key", "partition", "topic")
@@ -66,6 +67,7 @@ class Status:
         discard: Who gave it up before it was published.
         forgotten: Groups that may have dealt with it and whose inbox no longer keeps rows of that time.
         awaited: Groups that read its topic and have no row of it.
+        job: How the job of this id stands; None: it is no job's.
     """
 
     id: UUID
@@ -82,6 +84,7 @@ class Status:
     discard: Discard | None = None
     forgotten: tuple[Forgotten, ...] = ()
     awaited: tuple[Awaited, ...] = ()
+    job: JobFacts | None = None
     around: Around = NOTHING_AROUND
 
 
@@ -95,7 +98,7 @@ def status_of(facts: Facts, search: Search) -> Status:
     known = {group.group for group in groups}
     made = Status(
         id=facts.id,
-        known=bool(row or groups or facts.acts or place or facts.around.parents),
+        known=bool(row or groups or facts.acts or place or facts.around.parents or facts.job),
         standing="",
         recorded=row,
         published=published,
@@ -112,6 +115,7 @@ def status_of(facts: Facts, search: Search) -> Status:
         else awaited_of(
             facts.around, place, {(group.group, group.topic) for group in groups}, facts.forgotten
         ),
+        job=facts.job,
         around=facts.around,
     )
     return replace(made, standing=_standing(facts, made))
@@ -157,8 +161,19 @@ def _published(facts: Facts, place: Place | None, hold: Hold | None) -> tuple[Pu
     if hold is not None:
         again = "; it may have been published before" if hold.code == "republish" else ""
         return Published.NOT_YET, f"hold {hold.id} keeps it back ({hold.code}){again}"
-    if row is None:
-        return Published.UNKNOWN, "this database did not record it"
+    return _unrecorded(facts.job) if row is None else _by_horizon(row)
+
+
+def _unrecorded(job: JobFacts | None) -> tuple[Published, str]:
+    if job is not None and job.due_at is not None:
+        return Published.NOT_YET, "the job waits for its time; its outbox row is written then"
+    return (
+        Published.UNKNOWN,
+        "this database did not record it" if job is None else "no outbox row of it is kept",
+    )
+
+
+def _by_horizon(row: OutboxRow) -> tuple[Published, str]:
     if row.published:
         return Published.YES, "the relay's horizon is past it"
     if row.published is None:
@@ -177,6 +192,14 @@ def _place_of(facts: Facts) -> Place | None:
 def _standing(facts: Facts, status: Status) -> str:
     if not status.known:
         return _unknown(facts)
+    if facts.job is None:
+        return _message_standing(facts, status)
+    assert facts.around.now is not None, "the facts come with the database's time"
+    job = job_standing(facts.job, facts.around.now)
+    return job if facts.job.due_at is not None else f"{job}; {_message_standing(facts, status)}"
+
+
+def _message_standing(facts: Facts, status: Status) -> str:
     if status.groups:
         late = [f"{each.group}: {each.short}" for each in status.awaited if each.below is False]
         return "; ".join([*(f"{group.group}: {group.standing}" for group in status.groups), *late])
@@ -197,6 +220,8 @@ def _standing(facts: Facts, status: Status) -> str:
             return f"published; {forgotten_line(facts.forgotten)}"
         case Published.YES:
             return "published, no delivery known in this database"
+        case _ if status.recorded is None:
+            return "no outbox row of it (any more)"
         case _:
             return "recorded; whether it is published is unknown"
 

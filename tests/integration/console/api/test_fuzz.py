@@ -13,6 +13,7 @@ import pytest
 from tests.support.console_api import Console, console_on, token_for
 from tests.support.console_rows import handled, new_id, recorded, rested
 from tests.support.console_world import World, operations
+from tests.support.job_rows import effect, stopped, uncertain
 
 from packhorse.console.api.signing import SignIns
 
@@ -41,6 +42,11 @@ def planted(connection: psycopg.Connection[Any]) -> None:
         )
         handled(connection, message_id, group="third", outcome="retry")
     handled(connection, outcome="skipped", error=EVIL)
+    names: dict[str, Any] = dict.fromkeys(
+        ("type", "tenant", "request_key", "one_running", "correlation_id"), EVIL
+    )
+    effect(connection, uncertain(connection, **names), EVIL, answer={EVIL: EVIL})
+    stopped(connection, reason=EVIL)
 
 
 CONFIG = """
@@ -112,6 +118,8 @@ def test_planted_texts_come_back_as_json_and_nothing_else(
             client.get(
                 f"/quarantine/{row[0]}", params={"show_key": "true", "group": "figures", "payload": "true"}
             ),
+            client.get("/jobs", params={"show_key": "true"}),
+            client.get("/jobs", params={"stuck_for": 0, "type": EVIL, "show_key": "true"}),
             client.get("/quarantine", params={"group": EVIL}),
             client.get("/quarantine", params={EVIL: EVIL}),
             client.get("/quarantine", params={"after": EVIL}),

@@ -24,7 +24,9 @@ from packhorse.core.clock import SYSTEM_CHANCE
 from packhorse.core.rights import Right, Role, Standing
 from packhorse.local.settings import Endpoints
 
-LOOKS_BY_POST = {"quarantine_preview", "quarantine_restore_preview", "offsets_preview"}
+LOOKS_BY_POST = {
+    *("quarantine_preview", "quarantine_restore_preview", "offsets_preview", "job_redrive_preview")
+}
 """Operations that are no GET and yet change nothing: the one place to add to, after a look at what they do."""
 
 

@@ -16,6 +16,7 @@ from packhorse.console.acting.person import Person
 from packhorse.console.api.fastapi import (
     failures,
     flow,
+    jobs,
     messages,
     people,
     quarantine,
@@ -73,7 +74,7 @@ def application(
     )
     app.state.services = services
     app.state.glances = flow.Glances()
-    for room in (messages, quarantine, restoring, failures, redrives, replays, flow, people):
+    for room in (messages, jobs, quarantine, restoring, failures, redrives, replays, flow, people):
         app.include_router(room.router, prefix=PREFIX)
     _health(app, ready)
     _problems(app)

@@ -4,6 +4,7 @@ from datetime import datetime
 from uuid import UUID
 
 from packhorse.console.api.models.base import Answer, Asked, WithKey
+from packhorse.console.api.models.jobs import JobAnswer
 from packhorse.console.api.models.quarantine import QuarantinedAnswer
 from packhorse.console.facts import Act, Discard, FailedAttempt, Forgotten, Hold, InboxRow, Place
 from packhorse.console.truth.around import (
@@ -84,6 +85,7 @@ class StatusAnswer(Answer):
         replay_of: Of which message it is the identity in a replay.
         awaited: Groups that read the topic and have no row of the message.
         relay: The relay that has to publish it, or had.
+        job: How the job of this id stands; null where it is no job's.
     """
 
     id: UUID
@@ -99,6 +101,7 @@ class StatusAnswer(Answer):
     groups: list[GroupAnswer]
     acts: list[Act]
     forgotten: list[Forgotten]
+    job: JobAnswer | None
     now: datetime | None
     outbox_rows: int
     edited_copy_of: list[Parent]

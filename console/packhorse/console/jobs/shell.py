@@ -1,0 +1,167 @@
+"""Carry acts on jobs through at a terminal: show what is meant, ask, act, and tell what came of it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from packhorse.console.compose import service_of
+from packhorse.console.jobs.deciding import Verdict, chosen_effect
+from packhorse.console.jobs.render import (
+    cancelling_json,
+    cancelling_line,
+    effect_sheet,
+    resolution_json,
+    resolution_line,
+)
+from packhorse.console.output import at, tell, tell_json, terminal
+from packhorse.console.render import preview_json, preview_sheet
+from packhorse.console.service import Service
+from packhorse.console.settings import ConsoleSettings
+from packhorse.console.truth.jobs import Effect, JobFacts
+from packhorse.core.acts import checked_why
+from packhorse.core.clock import SYSTEM_CLOCK
+from packhorse.core.errors import UsageError
+from packhorse.schemas.asking import check_answerable, confirmed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the person says of an effect on the command line; `answer` is None where none was given."""
+
+    job_id: UUID
+    verdict: Verdict
+    effect: str | None
+    answer: object
+    why: str
+
+
+def answer_from(text: str | None) -> object:
+    """
+    Return the value that *text* is in JSON; None: there is none.
+
+    >>> answer_from('{"charge": "ch_17"}'), answer_from(None)
+    ({'charge': 'ch_17'}, None)
+
+    Raises:
+        UsageError: It is no JSON; its text is not repeated.
+    """
+    if text is None:
+        return None
+    try:
+        found: object = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise UsageError("""--answer is no JSON; write it as '{"charge": "ch_17"}' or '"ok"'""") from None
+    return found
+
+
+def _no_number(text: str) -> object:
+    raise ValueError(text)
+
+
+@contextmanager
+def service_for_act(
+    settings: ConsoleSettings, *, why: str, yes: bool, claimed: str | None, as_json: bool, act: str
+) -> Iterator[Service]:
+    """
+    Hand out the service once what was typed is checked.
+
+    Raises:
+        UsageError: --why is empty; --json without --yes.
+    """
+    check_answerable(as_json=as_json, yes=yes, act=act)
+    checked_why(why)
+    with service_of(settings, claimed=claimed) as service:
+        yield service
+
+
+def run_cancel(
+    job_id: UUID, settings: ConsoleSettings, *, why: str, yes: bool, claimed: str | None, as_json: bool
+) -> None:
+    """
+    Take the job back, or ask its worker to stop.
+
+    Raises:
+        UnknownId, UsageError, OwnershipLost, Forbidden: As `Jobs.cancel`.
+    """
+    with service_for_act(
+        settings, why=why, yes=yes, claimed=claimed, as_json=as_json, act="cancel"
+    ) as service:
+        if not as_json:
+            facts = service.jobs.show(job_id, local=SYSTEM_CLOCK.local).facts
+            tell(
+                f"job {job_id} of type {facts.job.type} is {facts.job.state} since {at(facts.job.changed_at)}"
+            )
+            tell(f"on the record as {service.people.actor()}: {why.strip()}")
+        if not yes:
+            confirmed("cancel it?")
+        done = service.jobs.cancel(job_id, why=why)
+    if as_json:
+        tell_json(cancelling_json(done))
+    else:
+        tell(cancelling_line(done))
+
+
+def redrive_one(service: Service, job_id: UUID, *, why: str, asks: bool, told: bool) -> dict[str, Any]:
+    """
+    Send one job back and return what came of it; nothing is waited for.
+
+    Raises:
+        UnknownId, UsageError, OwnershipLost, Forbidden: As `Jobs.preview` and `Jobs.redrive`.
+    """
+    preview = service.jobs.preview(job_id)
+    actor = service.people.actor()
+    if told:
+        terminal().print(preview_sheet(preview, show_key=False))
+        tell("")
+        tell(f"on the record as {actor}: {why.strip()}")
+    if asks:
+        confirmed("redrive it?")
+    asked_at = service.jobs.redrive(preview.order, why=why)
+    if told:
+        tell(f"redrive asked at {at(asked_at)}; packhorse job show {job_id} tells how it goes on")
+    return {"asked_at": asked_at, "actor": actor} | preview_json(preview)
+
+
+def run_resolve(
+    decision: Decision, settings: ConsoleSettings, *, yes: bool, claimed: str | None, as_json: bool
+) -> None:
+    """
+    Put on the record what the person knows of an effect, exactly as it was shown; the job goes on if it was the last in doubt.
+
+    Raises:
+        UnknownId, UsageError, OwnershipLost, Forbidden: As `Jobs.resolve`.
+    """
+    with service_for_act(
+        settings, why=decision.why, yes=yes, claimed=claimed, as_json=as_json, act="resolve"
+    ) as service:
+        facts = service.jobs.show(decision.job_id, local=SYSTEM_CLOCK.local).facts
+        effect = _meant(facts, decision)
+        if not as_json and effect is not None:
+            terminal().print(effect_sheet(effect))
+            tell(f"on the record as {service.people.actor()}: {decision.why.strip()}")
+        if not yes:
+            words = "has happened" if decision.verdict is Verdict.HAPPENED else "has not happened"
+            confirmed(f"say that it {words}?")
+        done = service.jobs.resolve(
+            decision.job_id,
+            decision.verdict,
+            effect=decision.effect if effect is None else effect.key,
+            calls=None if effect is None else effect.calls,
+            answer=decision.answer,
+            why=decision.why,
+        )
+    if as_json:
+        tell_json(resolution_json(done))
+    else:
+        tell(resolution_line(done))
+
+
+def _meant(facts: JobFacts, decision: Decision) -> Effect | None:
+    """Return the effect that is meant, as it stands now; None: it is none of those that are read at once, and the act finds it."""
+    named = next((each for each in facts.effects if each.key == decision.effect), None)
+    if decision.effect is not None and named is None and len(facts.effects) < facts.effect_count:
+        return None
+    return chosen_effect(facts.job.id, facts.in_doubt, named, decision.effect)
