@@ -95,7 +95,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".failed_attempt TO "{{role}}";
 GRANT DELETE ON "{{schema}}".parked_message, "{{schema}}".retry_message TO "{{role}}";
 GRANT DELETE ON "{{schema}}".job_transition, "{{schema}}".job_request, "{{schema}}".job_step, "{{schema}}".job_effect TO "{{role}}";
-GRANT UPDATE ON "{{schema}}".job_step TO "{{role}}";
+GRANT UPDATE ON "{{schema}}".job_step, "{{schema}}".job_running TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".purge_outbox(uuid[], boolean), "{{schema}}".outbox_fates(uuid[]),
     "{{schema}}".purge_mark(text) TO "{{role}}";{_NAMED.format(purpose="admin")}"""
 

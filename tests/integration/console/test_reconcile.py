@@ -26,6 +26,7 @@ OFF, ON = "SET session_replication_role = replica", "SET session_replication_rol
 def reconcile(url: str, *arguments: str, code: int | None = None) -> dict[str, tuple[int, set[str]]]:
     """Run the command; return the findings by name: how many, and which."""
     ran = command(url, *arguments, "--json")
+    assert ran.out, ran.err
     assert code is None or ran.code == code, ran.err
     return {each["name"]: (each["left"], set(each["ids"])) for each in ran.json()["findings"]}
 
