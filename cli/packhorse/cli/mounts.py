@@ -73,12 +73,6 @@ MOUNTS: tuple[Mount, ...] = (
         line="Run an application's handlers, and say how far they are.",
     ),
     Mount(
-        name="job",
-        target="packhorse.processor.jobs.keeping.cli:app",
-        panel=Panel.SEE,
-        line="Keep the tables of jobs small.",
-    ),
-    Mount(
         name="topics",
         target="packhorse.processor.topics.cli:app",
         panel=Panel.PROCESS,
@@ -111,6 +105,7 @@ MOUNTS: tuple[Mount, ...] = (
     Mount(
         name="job",
         target="packhorse.console.jobs.cli:app",
+        joined=("packhorse.processor.jobs.keeping.cli:app",),
         panel=Panel.SEE,
         line="See how jobs stand, take them back, send them again, resolve their outside effects.",
     ),
