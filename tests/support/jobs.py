@@ -30,8 +30,8 @@ VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"""
 
 
 @cache
-def report(namespace: str, aggregatetype: str = "reports") -> Any:
-    """Return the class of the jobs of one namespace."""
+def report(namespace: str, name: str = "tests.Report") -> Any:
+    """Return the class of the jobs of one namespace, under a name."""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Report:
@@ -39,7 +39,11 @@ def report(namespace: str, aggregatetype: str = "reports") -> Any:
         what: str = ""
 
         __packhorse__: ClassVar[MessageType] = MessageType(
-            type="tests.Report", version=1, namespace=namespace, aggregatetype=aggregatetype, schema=REPORT
+            type=name,
+            version=1,
+            namespace=namespace,
+            aggregatetype="reports",
+            schema=REPORT.replace("tests.Report", name),
         )
 
     return Report
@@ -90,6 +94,20 @@ class JobGround(Ground):
         if carry:
             self.carry()
         return handle
+
+    def submit_of(self, job: Any, **extra: Any) -> JobHandle[Any]:
+        """Submit *job*, of whatever class, and carry its message."""
+        with psycopg.connect(self.database) as connection:
+            handle = self._outbox.submit(connection, job, **extra)
+        self.carry()
+        return handle
+
+    def also(self, name: str) -> Any:
+        """Return the class of another type of jobs on the same topic."""
+        cls = report(self.namespace, name)
+        with psycopg.connect(self.database) as connection:
+            _register(connection, self.environ["PACKHORSE_REGISTRY_URL"], cls.__packhorse__)
+        return cls
 
     def cancel(self, job_id: UUID, **extra: Any) -> Any:
         """Cancel a job in a transaction of its own."""

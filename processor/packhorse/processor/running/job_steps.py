@@ -45,9 +45,15 @@ def finished(plant: Plant, ends: Sequence[tuple[Result, JobRun | None]]) -> Step
     """
     Record ends in the open transaction; return the jobs that were theirs to end.
 
-    One that did not run is ended under the lease that this process still has of it, if nobody works under that.
+    One that did not run is ended under the lease that this process still has of it, if nobody works under that. Runs whose lease
+    is another's by now are forgotten.
     """
-    return (yield from plant.store.finish_jobs([_end(plant, result, run) for result, run in ends]))
+    ours = yield from plant.store.finish_jobs([_end(plant, result, run) for result, run in ends])
+    lost = [run for result, run in ends if run is not None and result.delivery.id not in ours]
+    for run in lost:
+        run.lost = True
+    plant.runs.forget(lost)
+    return ours
 
 
 def _end(plant: Plant, result: Result, run: JobRun | None) -> JobEnd:

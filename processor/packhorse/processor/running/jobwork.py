@@ -230,11 +230,9 @@ def _commit(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generator
     ends = [(member.result or done(member), run) for member, run in ended]
     ours = yield FinishJobs(ends)
     mine = [(m, r, one) for (m, one), (r, _) in zip(ended, ends, strict=True) if m.delivery.id in ours]
-    for member, one in ended:
+    for member, _ in ended:
         if member.delivery.id not in ours:
             jobs.hold(member, LOOK_AGAIN)
-            if one is not None:
-                one.lost = True
     for member, _, one in mine:
         if one is not None and _writes((member, one)):
             ran: Ran = yield RunWrites(member, one)

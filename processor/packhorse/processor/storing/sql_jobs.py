@@ -1,8 +1,9 @@
 """Statements on jobs, their leases and what waits for its time; `{schema}` is a checked name."""
 
 # Takes jobs under leases, as far as they may run: those that wait, those whose lease is over, and those that this process has a
-# lease of that nobody works under. Of a name of which one runs at most, one; the holder keeps it until its own run has ended,
-# also when its lease is over: a frozen worker may thaw. What is locked, by a caller who cancels it say, is passed over.
+# lease of that nobody works under. Of a name of which one runs at most, one; the holder keeps it until its own run has ended (then
+# the database takes the row away, see migration 0010), also when its lease is over: a frozen worker may thaw. Whether that run
+# goes on is not asked here: what this statement sees of it may be older than the row it waited for. What is locked, by a caller who cancels it say, is passed over.
 # The commit waits for no disk: where a crash of the server loses it, whatever is written under the lease is refused.
 CLAIM_JOBS = """
 WITH wanted AS MATERIALIZED (
@@ -19,8 +20,7 @@ WITH wanted AS MATERIALIZED (
     SELECT DISTINCT ON (f.type, f.one_running) f.type, f.one_running, f.id, f.token FROM free f
     WHERE f.one_running IS NOT NULL ORDER BY f.type, f.one_running, f.id
     ON CONFLICT (type, name) DO UPDATE SET job_id = EXCLUDED.job_id, token = EXCLUDED.token
-    WHERE r.job_id = EXCLUDED.job_id OR NOT EXISTS (SELECT FROM "{schema}".job o
-        WHERE o.id = r.job_id AND o.state = 'running' AND o.token = r.token)
+    WHERE r.job_id = EXCLUDED.job_id
     RETURNING r.job_id
 ), moved AS (
     UPDATE "{schema}".job j SET state = 'running', token = w.token, worker = %(member)s, group_id = %(group)s,
@@ -65,22 +65,16 @@ WITH ends AS MATERIALIZED (
     FROM ends e
     WHERE j.id = e.id AND coalesce(j.group_id, %(group)s) = %(group)s AND (j.state = 'running' AND j.token = e.token
         OR e.token IS NULL AND (j.state IN ('accepted', 'retrying') OR j.state = 'running' AND j.lease_until < clock_timestamp()))
-    RETURNING j.id, j.one_running
-), freed AS (
-    DELETE FROM "{schema}".job_running r USING done d WHERE r.job_id = d.id AND d.one_running IS NOT NULL
+    RETURNING j.id
 )
 SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o"""
 
 # Gives jobs back that were claimed and are not run, or not to their end: nothing is charged.
 RELEASE_JOBS = """
-WITH back AS (
-    UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 THEN 'retrying' ELSE 'accepted' END, changed_at = clock_timestamp(),
-        changed_by = 'worker', reason = %(reason)s, worker = NULL, token = NULL, lease_until = NULL
-    FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token)
-    WHERE j.id = w.id AND j.token = w.token AND j.state = 'running'
-    RETURNING j.id, j.one_running
-)
-DELETE FROM "{schema}".job_running r USING back b WHERE r.job_id = b.id AND b.one_running IS NOT NULL"""
+UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 THEN 'retrying' ELSE 'accepted' END, changed_at = clock_timestamp(),
+    changed_by = 'worker', reason = %(reason)s, worker = NULL, token = NULL, lease_until = NULL
+FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token)
+WHERE j.id = w.id AND j.token = w.token AND j.state = 'running'"""
 
 # Renews leases and writes progress; a row that is locked just now is passed over, and renewed with the next beat. It does not ask
 # whether the lease is over: as long as nobody has taken the job, it is still this worker's.

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from tests.support.jobs import JobGround, working, write
-from tests.support.processing import hold
 from tests.support.wait import eventually
 
 from packhorse.processor import AsyncJobContext, JobContext, Quarantine, Retry, Skip
@@ -122,21 +121,23 @@ def test_an_async_body_keeps_its_place_and_writes_with_its_success(jobs: JobGrou
 
 def test_no_transaction_is_open_while_a_body_runs(jobs: JobGround) -> None:
     """Fails when the body of a job runs between the beginning of a transaction and its end."""
-    with hold() as (inside, wait):
+    began, go = threading.Event(), threading.Event()
 
-        def body(job: Any, ctx: JobContext) -> None:
-            wait()
+    def body(job: Any, ctx: JobContext) -> None:
+        began.set()
+        go.wait(60)
 
-        app = working(jobs.namespace, body=body)
-        jobs.make_topics(app)
-        handle = jobs.submit(1)
-        with jobs.processing(app):
-            assert inside.wait(20)
-            assert jobs.job(handle.id)[0] == "running"
-            found = jobs.rows(
-                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%%'"
-            )
-            assert found == []
+    app = working(jobs.namespace, body=body)
+    jobs.make_topics(app)
+    handle = jobs.submit(1)
+    with jobs.processing(app):
+        assert began.wait(20)
+        assert jobs.job(handle.id)[0] == "running"
+        found = jobs.rows(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%%'"
+        )
+        assert found == []
+        go.set()
 
 
 def test_progress_is_seen_while_a_body_runs(jobs: JobGround) -> None:

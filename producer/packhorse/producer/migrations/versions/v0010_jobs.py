@@ -114,6 +114,8 @@ BEGIN
     SELECT c.id, c.changed_at, w.state, c.state, c.changed_by, c.reason, c.attempt, coalesce(c.worker, w.worker)
       FROM went AS w JOIN came AS c ON c.id = w.id
      WHERE w.state <> c.state OR (c.state = 'running' AND w.token IS DISTINCT FROM c.token);
+    DELETE FROM "{schema}".job_running AS n WHERE n.job_id = ANY (ARRAY(SELECT c.id FROM went AS w JOIN came AS c ON c.id = w.id
+        WHERE w.state = 'running' AND c.state <> 'running' AND c.one_running IS NOT NULL));
     DELETE FROM "{schema}".job_waiting AS n WHERE n.job_id = ANY (ARRAY(SELECT c.id FROM went AS w JOIN came AS c ON c.id = w.id
      WHERE w.state = 'accepted' AND c.state <> 'accepted' AND c.one_waiting IS NOT NULL));
     DELETE FROM "{schema}".job_due AS n WHERE n.job_id = ANY (ARRAY(SELECT c.id FROM went AS w JOIN came AS c ON c.id = w.id
