@@ -63,11 +63,13 @@ class ValueMismatch(InvalidMessage):
 
     Attributes:
         path: Dotted path from the record, list positions and map keys included.
+        allowed: What the schema allows there; holds nothing of what was given.
     """
 
-    def __init__(self, text: str, *, path: str) -> None:
+    def __init__(self, text: str, *, path: str, allowed: str = "") -> None:
         super().__init__(text)
         self.path = path
+        self.allowed = allowed
 
 
 class RequestKeyConflict(InvalidMessage):

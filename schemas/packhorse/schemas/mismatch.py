@@ -46,7 +46,9 @@ class Mismatch(Exception):
         why = f" ({self.why})" if self.why and not self.personal else ""
         where = path if len(path) <= _LONGEST_PATH else f"{path[: _LONGEST_PATH - 1]}…"
         return ValueMismatch(
-            f"{what}, {where or 'the message'}: given {given}{why}; allowed: {self.allowed}", path=path
+            f"{what}, {where or 'the message'}: given {given}{why}; allowed: {self.allowed}",
+            path=path,
+            allowed=self.allowed,
         )
 
     def _path(self) -> str:

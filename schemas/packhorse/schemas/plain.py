@@ -1,5 +1,5 @@
 """
-From JSON values, as `redaction.shown` makes them for eyes, back to the bytes of a known schema: for what a person has edited.
+From JSON values, as `redaction.shown` makes them for eyes, to the bytes of a known schema: for what a person has edited or sent.
 
 The same rules as for message classes decide what fits, and the errors name the field alike. Texts stand for what JSON has not: times in
 ISO 8601, bytes in base64, decimals and UUIDs as they are printed.
@@ -16,20 +16,38 @@ from uuid import UUID
 
 import fastavro
 
+from packhorse.schemas.defaults import default_of
 from packhorse.schemas.framing import prefix
 from packhorse.schemas.mismatch import Mismatch
-from packhorse.schemas.redaction import MASK
+from packhorse.schemas.redaction import MASK, shown
 from packhorse.schemas.scalars import Convert, taker
 from packhorse.schemas.text import wire_schema
-from packhorse.schemas.tree import Array, Enum, Field, Fixed, Map, Node, Primitive, Record, Ref, Schema, Union
+from packhorse.schemas.tree import (
+    Absent,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Ref,
+    Schema,
+    Union,
+)
 from packhorse.schemas.writing import MAX_NESTING, ArrayWriter, MapWriter, by_strictness, tag_of
 
 _ODD_FLOATS: Final = {"nan", "inf", "-inf"}
 
 
-def encode_plain(value: Any, schema: Schema, schema_id: int, *, what: str) -> bytes:
+def encode_plain(
+    value: Any, schema: Schema, schema_id: int, *, what: str, given: "Given | None" = None
+) -> bytes:
     """
     Return *value*, JSON-able values, as the payload that *schema* makes of it, framed with *schema_id*; *what* names the type.
+
+    *given* says what a field of a record is given; as it is left out, a field that is missing or masked is refused.
 
     Raises:
         ValueMismatch: A value does not fit, is missing, is not known, or is masked; names its path and what is allowed.
@@ -37,7 +55,7 @@ def encode_plain(value: Any, schema: Schema, schema_id: int, *, what: str) -> by
     buffer = BytesIO(prefix(schema_id))
     buffer.seek(0, 2)
     try:
-        wire = _Takers(schema).take(schema.root)(value)
+        wire = _Takers(schema, given or given_unmasked).take(schema.root)(value)
         fastavro.schemaless_writer(buffer, fastavro.parse_schema(wire_schema(schema)), wire)
     except Mismatch as mismatch:
         raise mismatch.as_error(what) from None
@@ -49,8 +67,9 @@ def encode_plain(value: Any, schema: Schema, schema_id: int, *, what: str) -> by
 class _Takers:
     """Make the functions that take the JSON values of one schema."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, given: "Given") -> None:
         self._schema = schema
+        self._given = given
 
     def take(self, node: Node) -> Convert:
         match node:
@@ -86,7 +105,7 @@ class _Takers:
 
     def _field(self, value: Mapping[str, Any], field: Field) -> Any:
         try:
-            return self.take(field.type)(_given(value, field))
+            return self.take(field.type)(self._given(value, field, self._schema))
         except Mismatch as mismatch:
             mismatch.in_field(field.name, personal=field.personal)
             raise
@@ -103,15 +122,35 @@ class _Takers:
         raise inside or Mismatch(value, ", or ".join(allowed))
 
 
-def _given(value: Mapping[str, Any], field: Field) -> Any:
+Given = Callable[[Mapping[str, Any], Field, Schema], Any]
+"""Return what a record's JSON gives a field, as JSON; raise Mismatch where it gives nothing that may stand."""
+
+
+def given_unmasked(value: Mapping[str, Any], field: Field, schema: Schema) -> Any:
+    """Return what an edited record gives *field*: it must say all, and no mask in the place of a value."""
+    del schema
     if field.name not in value:
-        raise Mismatch(None, "a value: the field is missing")
+        raise missing()
     if field.personal and value[field.name] == MASK:
         raise Mismatch(
             MASK,
             "the value itself, not its mask: `packhorse quarantine show ID --unmask --why TEXT` shows it",
         )
     return value[field.name]
+
+
+def given_or_default(value: Mapping[str, Any], field: Field, schema: Schema) -> Any:
+    """Return what a new record gives *field*, or the schema's default for it."""
+    if field.name in value:
+        return value[field.name]
+    if isinstance(field.default, Absent):
+        raise missing()
+    return shown(default_of(field, schema, None)())
+
+
+def missing() -> Mismatch:
+    """Return the mismatch of a field that has no default and was left out."""
+    return Mismatch(None, "a value: the field is missing")
 
 
 def _symbol(value: Any, node: Enum) -> str:
