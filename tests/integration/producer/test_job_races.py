@@ -1,9 +1,9 @@
 """Callers that race for one request key or one name, on a real database: one waits for the other's end in the unique index."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
@@ -14,6 +14,7 @@ from tests.support.wait import eventually
 from packhorse.core.errors import RequestKeyConflict
 from packhorse.producer import JobDraft, JobHandle, Outbox
 
+T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 OUTBOX = Outbox(origin="bank")
 MOVED = AmountMoved(account="a", amount=5)
@@ -34,7 +35,11 @@ class Race:
 
     def submit_second(self, job: AmountMoved = MOVED, **named: Any) -> "Future[JobHandle[AmountMoved]]":
         """Let the second one submit, and return once it waits for the first."""
-        going = self._pool.submit(lambda: OUTBOX.submit(self.second, job, **named))
+        return self.waiting(lambda: OUTBOX.submit(self.second, job, **named))
+
+    def waiting(self, call: Callable[[], T]) -> "Future[T]":
+        """Let a thread make a call of the second one's, and return once it waits for the first."""
+        going = self._pool.submit(call)
         eventually(lambda: self._watch.execute(WAITING).fetchone() == (1,), what="the second caller waits")
         assert not going.done()
         return going
@@ -132,10 +137,9 @@ def test_a_job_that_was_given_back_does_not_begin_before_the_caller_has_committe
     race.first.commit()
     theirs = OUTBOX.submit(race.first, MOVED, one_waiting="w")
     assert theirs.id == mine.id
-    going = race._pool.submit(
-        race.second.execute, "UPDATE packhorse.job SET state = 'running', changed_by = 'worker'"
+    going = race.waiting(
+        lambda: race.second.execute("UPDATE packhorse.job SET state = 'running', changed_by = 'worker'")
     )
-    eventually(lambda: race._watch.execute(WAITING).fetchone() == (1,), what="the worker waits")
     race.first.commit()
     going.result(10)
     race.second.commit()
@@ -157,7 +161,7 @@ def test_a_caller_that_comes_while_the_waiting_job_begins_gets_a_job_of_its_own(
 
 @pytest.mark.case("J-09")
 def test_many_callers_at_once_make_one_job_for_each_key_and_name(url: str) -> None:
-    """Fails when keys are taken in another order by each call: the callers deadlock; or when two of them get a job."""
+    """Fails when a key is looked up before the insert: two callers get a job."""
     keys = [f"k{n}" for n in range(20)]
 
     def submit_all(seed: int) -> list[JobHandle[AmountMoved]]:
@@ -173,6 +177,20 @@ def test_many_callers_at_once_make_one_job_for_each_key_and_name(url: str) -> No
     assert sum(one.is_new for answer in answers for one in answer) == len(keys)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM packhorse.outbox").fetchone() == (len(keys),)
+
+
+@pytest.mark.parametrize("what", ["request_key", "one_waiting"])
+def test_keys_and_names_of_a_call_are_taken_in_one_order_whatever_the_calls(race: Race, what: str) -> None:
+    """Fails when they are taken in the order of the call: the second caller would hold b while it waits for a, and deadlock."""
+
+    def draft(name: str) -> JobDraft[AmountMoved]:
+        return JobDraft(input=MOVED, **{what: name})  # type: ignore[arg-type]
+
+    mine = OUTBOX.submit_many(race.first, [draft("a")])
+    going = race.waiting(lambda: OUTBOX.submit_many(race.second, [draft("b"), draft("a")]))
+    mine += OUTBOX.submit_many(race.first, [draft("b")])
+    race.first.commit()
+    assert [one.id for one in going.result(10)] == [mine[1].id, mine[0].id]
 
 
 def test_equal_keys_and_names_in_one_call_are_one_job(url: str) -> None:
