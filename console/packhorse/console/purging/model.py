@@ -14,6 +14,7 @@ from packhorse.processor.erasing import Subject
 class Table(StrEnum):
     """Tables that hold messages, in the order in which they are gone through: what waits behind a head goes before it is let go."""
 
+    JOB = "job"
     PARKED = "parked_message"
     RETRY = "retry_message"
     QUARANTINE = "quarantined_message"
@@ -48,9 +49,13 @@ class Wanted:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """Return the tables that are gone through, in their order; the keys of the outbox are text."""
-        without = self.group is not None or self.subject.raw is not None
-        return tuple(table for table in Table if not (without and table is Table.OUTBOX))
+        """Return the tables that are gone through, in their order; the keys of the outbox, and what jobs hold, are text."""
+        left: set[Table] = set()
+        if self.group is not None:
+            left.add(Table.OUTBOX)
+        if self.subject.raw is not None:
+            left |= {Table.OUTBOX, Table.JOB}
+        return tuple(table for table in Table if table not in left)
 
     @property
     def by(self) -> str:
@@ -81,17 +86,28 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A message of the subject in one table; an outbox row has no group and is named by its aggregate type."""
+    """
+    A message of the subject in one table; an outbox row has no group and is named by its aggregate type.
+
+    Attributes:
+        named: It is the subject's whatever it holds: a job whose request key or name is theirs.
+    """
 
     id: UUID
     group: str
     topic: str
     places: tuple[Place, ...] = ()
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A row of the outbox that stays for now: it is not published, a stream may have it in hand, or a hold keeps it."""
+    """
+    A row of the outbox that stays for now: it is not published, a stream may have it in hand, or a hold keeps it. Or a job that runs.
+
+    Attributes:
+        aggregatetype: Of a job its type.
+    """
 
     id: UUID
     aggregatetype: str
@@ -152,7 +168,7 @@ class Report:
     Attributes:
         run: Names this run in the audit; None: nothing was done.
         counts: Rows by what was done to them.
-        left: Rows of the outbox that stay for now, or would.
+        left: Rows of the outbox, and jobs that run, that stay for now, or would.
         keys: Parked keys that stay until a processor of their group looks, or a person resumes them.
         stays: Topics that may still hold records.
         unreadable: Payloads that could not be decoded, and so not be looked into.
@@ -169,7 +185,7 @@ class Report:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all there is was looked into, and no row of the outbox was left."""
+        """Return whether all there is was looked into, and neither a row of the outbox nor a job was left."""
         return not (self.left or self.unreadable or self.unknown)
 
 

@@ -16,6 +16,7 @@ from packhorse.processor.running.faults import describe
 from packhorse.schemas.framing import prefix
 
 DOING = "purge"
+NOBODY = UUID(int=0)
 LIMIT = 200
 """Messages of one portion."""
 WINDOW, NARROW = 50_000, 2_000
@@ -52,6 +53,8 @@ class PurgeTables:
         """
         values = _values(wanted, schemas)
         with self._database.reading(person, right=Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as rows:
+            if table is Table.JOB:
+                return _jobs(rows.all(sql.JOBS, {**values, "after": after or NOBODY, "window": NARROW}))
             if table is Table.OUTBOX:
                 span = rows.all(sql.SPAN)[0]
                 first = span["first"] if after is None else after
@@ -75,6 +78,11 @@ class PurgeTables:
             found = rows.all(sql.FATES, {"ids": list(ids), "unpublished": unpublished})
         return [Left(**row) for row in found]
 
+    def running(self, person: Person, ids: Sequence[UUID]) -> list[Left]:
+        """Return which jobs run now: a purge would ask them to stop, and leave them."""
+        with self._database.reading(person, right=Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as rows:
+            return [Left(**row) for row in rows.all(sql.RUNNING, {"ids": list(ids)})]
+
     def begin(self, person: Person, order: Order) -> str:
         """Put on the record that a purge begins, and return what stands for its subject there."""
         with self._database.acting(person, Right.ADMINISTER, doing=DOING) as act:
@@ -92,6 +100,8 @@ class PurgeTables:
             values = _members(order, found)
             if table is Table.OUTBOX:
                 erased = self._outbox(act, order, values)
+            elif table is Table.JOB:
+                erased = _erase_jobs(act, order, found)
             else:
                 erased = Erased(counts=_messages(act, values))
             texts = {
@@ -172,6 +182,41 @@ class PurgeTables:
         ]
         counts = {"outbox rows deleted": len(gone), "of these never published": len(lost)}
         return Erased(counts=counts, left=tuple(left))
+
+
+def _erase_jobs(act: Acting, order: Order, found: Sequence[Found]) -> Erased:
+    """Take back or give up what waits of jobs, and empty them; what runs is asked to stop and left."""
+    locked = act.all(sql.LOCK_JOBS, {"ids": [one.id for one in found]})
+    running = [row for row in locked if row["state"] == "running"]
+    rest = [
+        Found(id=row["id"], group=row["group"], topic=row["topic"]) for row in locked if row not in running
+    ]
+    values = {**_members(order, rest), "actor": act.actor}
+    messages = _messages(act, values)
+    cancelled = int(act.all(sql.CANCEL, {**values, "ids": [row["id"] for row in locked]})[0]["n"])
+    erased = act.count(sql.ERASE_JOBS, values)
+    return Erased(
+        counts={"jobs erased": erased, "jobs taken back": cancelled, **messages},
+        left=tuple(Left(id=row["id"], aggregatetype=row["type"], fate="running") for row in running),
+    )
+
+
+def _jobs(rows: Sequence[Mapping[str, Any]]) -> Portion:
+    unknown = {
+        None if row["schema"] is None else int.from_bytes(row["schema"]): row["n"]
+        for row in rows
+        if row["n"] is not None
+    }
+    found = tuple(
+        (
+            Found(id=row["id"], group=row["group"], topic=row["topic"], named=row["named"]),
+            row["payload"],
+        )
+        for row in rows
+        if row["topic"] is not None
+    )
+    last = next((row["id"] for row in rows if row["topic"] is None and row["n"] is None), None)
+    return Portion(found=found, unknown=unknown, next=last)
 
 
 def _messages(act: Acting, values: Mapping[str, Any]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from packhorse.console.purging.model import Kind, Report, Stay
-from packhorse.core.text import counted
+from packhorse.core.text import counted, inert
 
 NAMED = 20
 """Rows that are named one by one; --json has all."""
@@ -67,7 +67,8 @@ def report_lines(report: Report, *, dry: bool) -> Iterator[str]:
 def _left(report: Report, *, dry: bool) -> Iterator[str]:
     left = "would be left" if dry else "left"
     for one in report.left[:NAMED]:
-        yield f"{left}: outbox row {one.id} ({one.aggregatetype}) is {_MEANT[one.fate]}"
+        what = "job" if one.fate == "running" else "outbox row"
+        yield f"{left}: {what} {one.id} ({inert(one.aggregatetype)}) is {_MEANT[one.fate]}"
     if (more := len(report.left) - NAMED) > 0:
         yield f"{left}: {more} more"
     if report.keys:
@@ -95,6 +96,7 @@ def _unread(report: Report) -> Iterator[str]:
 _MEANT = {
     "held": "kept by a hold of the relay; release or discard it, then purge again",
     "streamed": "not published yet, and a stream may have it in hand; purge again when it is published",
+    "running": "running, and its worker is asked to stop; purge again when it has ended",
     "unpublished": "not published yet; purge again when it is, or with --unpublished-too, which loses its message",
 }
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
-from packhorse.console.purging.fields import has_value, tagged_by
+from packhorse.console.purging.fields import has_value, paths_of, tagged_by
 from packhorse.console.purging.model import (
     Erased,
     Found,
@@ -26,6 +26,7 @@ from packhorse.core.clock import SYSTEM_CHANCE, Chance
 from packhorse.core.errors import InfrastructureError, MessageFault, PackhorseError, UnknownSchema, UsageError
 from packhorse.processor.erasing import Eraser
 from packhorse.schemas.decode import Decoder
+from packhorse.schemas.framing import split
 
 BATCH = 200
 """Messages that one transaction erases."""
@@ -75,6 +76,9 @@ class PurgeSource(Protocol):
 
     def staying(self, person: Person, ids: Sequence[UUID], *, unpublished: bool) -> list[Left]:
         """Return which rows of the outbox a purge would leave now, and why."""
+
+    def running(self, person: Person, ids: Sequence[UUID]) -> list[Left]:
+        """Return which jobs run now: a purge would ask them to stop, and leave them."""
 
     def begin(self, person: Person, order: Order) -> str:
         """Put on the record that a purge begins, and return what stands for its subject there."""
@@ -138,9 +142,11 @@ class Purging:
         for table in wanted.tables:
             for found in look.through(table):
                 tally.counts[table.value] += len(found)
+                ids = [one.id for one in found]
                 if table is Table.OUTBOX:
-                    ids = [one.id for one in found]
                     tally.left += self._tables.staying(self._person, ids, unpublished=wanted.unpublished)
+                elif table is Table.JOB:
+                    tally.left += self._tables.running(self._person, ids)
         return Report(
             run=None,
             counts=dict(tally.counts),
@@ -194,16 +200,20 @@ class Purging:
 
     def _look(self, wanted: Wanted, tally: Tally) -> "_Look":
         path = wanted.subject.path
-        if path is None:
+        if path is None and Table.JOB not in wanted.tables:
             return _Look(tables=self._tables, person=self._person, wanted=wanted, tally=tally)
-        schemas = self._tables.schemas(self._person)
+        texts = self._tables.schemas(self._person)
+        personal = {number: paths for number, text in texts.items() if (paths := paths_of(text))}
+        known = tuple(sorted(texts))
         return _Look(
             tables=self._tables,
             person=self._person,
             wanted=wanted,
             tally=tally,
-            schemas=Schemas(having=tagged_by(schemas, path), known=tuple(sorted(schemas))),
-            decoder=Decoder(_Registered(schemas)),
+            schemas=None if path is None else Schemas(having=tagged_by(texts, path), known=known),
+            personal=Schemas(having=tuple(sorted(personal)), known=known),
+            paths=personal,
+            decoder=Decoder(_Registered(texts)),
         )
 
     def _sources(self, wanted: Wanted) -> dict[str, int | None]:
@@ -221,22 +231,38 @@ class Purging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """A walk through the tables; where the subject is a field's value, payloads are decoded to find it."""
+    """
+    A walk through the tables; where the subject is a field's value, payloads are decoded to find it.
+
+    A job's message has no key: by a key it is the subject's if any personal field of its input is that text.
+
+    Attributes:
+        personal: Schemas with any personal field.
+        paths: The personal fields of each of them.
+    """
 
     tables: PurgeSource
     person: Person
     wanted: Wanted
     tally: Tally
     schemas: Schemas | None = None
+    personal: Schemas | None = None
+    paths: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     decoder: Decoder | None = None
 
     def through(self, table: Table) -> Iterator[list[Found]]:
         """Yield the messages of the subject in *table*, portion by portion."""
+        by_key = self.wanted.subject.path is None
+        schemas = self.personal if by_key and table is Table.JOB else self.schemas
         after: Any = None
         while True:
-            portion = self.tables.portion(self.person, table, self.wanted, schemas=self.schemas, after=after)
+            portion = self.tables.portion(self.person, table, self.wanted, schemas=schemas, after=after)
             self.tally.unknown.update({(table, at): count for at, count in portion.unknown.items()})
-            if found := [one for one, payload in portion.found if self._is_theirs(payload)]:
+            if found := [
+                one
+                for one, payload in portion.found
+                if schemas is None or one.named or self._is_theirs(payload)
+            ]:
                 yield found
             if portion.next is None:
                 return
@@ -244,16 +270,17 @@ class _Look:
 
     def _is_theirs(self, payload: bytes | None) -> bool:
         subject = self.wanted.subject
-        if self.decoder is None or subject.path is None or subject.value is None:
-            return True
-        if payload is None:
+        wanted = subject.key if subject.path is None else subject.value
+        assert self.decoder is not None
+        if payload is None or wanted is None:
             return False
         try:
             value = self.decoder.plain(payload).value
         except MessageFault:
             self.tally.unreadable += 1
             return False
-        return has_value(value, subject.path, subject.value)
+        paths = self.paths.get(split(payload)[0], ()) if subject.path is None else (subject.path,)
+        return any(has_value(value, path, wanted) for path in paths)
 
 
 class _Registered:

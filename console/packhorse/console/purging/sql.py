@@ -52,6 +52,38 @@ ORDER BY o.seq
 """
 """The same of the outbox, in one window of its order."""
 
+JOBS = """
+WITH seen AS MATERIALIZED (
+    SELECT j.id, j.group_id, j.topic, j.input, j.type, j.request_key, j.one_waiting, j.one_running FROM {schema}.job AS j
+    WHERE j.id > %(after)s::uuid ORDER BY j.id LIMIT %(window)s
+), wanted AS (
+    SELECT s.*, substring(s.input FROM 1 FOR 5) AS prefix,
+           coalesce(%(text)s IN (s.request_key, s.one_waiting, s.one_running), false) AS named
+    FROM seen AS s
+    WHERE (%(group)s::text IS NULL OR s.group_id = %(group)s) AND (%(topic)s::text IS NULL OR s.topic = %(topic)s)
+)
+SELECT w.id, coalesce(w.group_id, '') AS "group", w.topic, CASE WHEN NOT w.named THEN w.input END AS payload, w.named,
+       NULL::bytea AS schema, NULL::bigint AS n
+FROM wanted AS w WHERE w.named OR w.prefix = ANY(%(schemas)s::bytea[])
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, NULL, CASE WHEN substring(w.prefix FROM 1 FOR 1) = '\\x00' AND octet_length(w.prefix) = 5
+            THEN substring(w.prefix FROM 2 FOR 4) END, count(*)
+FROM wanted AS w WHERE NOT w.named AND w.prefix <> ALL(%(known)s::bytea[]) GROUP BY 6
+UNION ALL
+SELECT l.id, NULL, NULL, NULL, NULL, NULL, NULL
+FROM (SELECT s.id FROM seen AS s WHERE %(window)s = (SELECT count(*) FROM seen) ORDER BY s.id DESC LIMIT 1) AS l
+"""
+"""
+Jobs in one window of their ids whose input may be the subject's, with it, and those whose request key or name is; then how many have a
+schema that is not known; last, without a topic, where the next window begins.
+"""
+
+RUNNING = """
+SELECT j.id, j.type AS aggregatetype, 'running' AS fate FROM {schema}.job AS j
+WHERE j.id = ANY(%(ids)s::uuid[]) AND j.state = 'running' ORDER BY j.id
+"""
+"""Which jobs run just now."""
+
 SPAN = """
 SELECT coalesce((SELECT o.seq FROM {schema}.outbox AS o ORDER BY o.seq LIMIT 1) - 1, 0) AS first,
        coalesce((SELECT o.seq FROM {schema}.outbox AS o ORDER BY o.seq DESC LIMIT 1), 0) AS last
@@ -111,6 +143,38 @@ UPDATE {{schema}}.parked_key AS k SET wake_at = clock_timestamp() FROM locked AS
 WHERE k.group_id = l.group_id AND k.topic = l.topic AND k.key_hash = l.key_hash
 """
 """Have keys woken that waited for them: what is behind of others goes on."""
+
+LOCK_JOBS = """
+WITH messages AS MATERIALIZED (
+    SELECT i.message_id FROM {schema}.inbox AS i JOIN {schema}.job AS j ON j.id = i.message_id AND j.topic = i.topic
+    WHERE i.message_id = ANY(%(ids)s::uuid[]) ORDER BY i.message_id, i.group_id, i.topic FOR UPDATE OF i
+)
+SELECT j.id, j.type, coalesce(j.group_id, '') AS "group", j.topic, j.state FROM {schema}.job AS j
+WHERE j.id = ANY(%(ids)s::uuid[]) AND (SELECT count(*) FROM messages) >= 0 ORDER BY j.id FOR NO KEY UPDATE OF j
+"""
+"""Lock jobs and how they stand, behind what groups say of their messages, as processors do."""
+
+CANCEL = """
+SELECT count(*) FILTER (WHERE c.after = 'cancelled' AND c.before <> c.after)::int AS n
+FROM unnest(%(ids)s::uuid[]) AS j (id) CROSS JOIN LATERAL {schema}.cancel_job(j.id, %(actor)s, 'purged') AS c
+"""
+"""Take jobs back that nobody runs; the workers of those that run are asked to stop."""
+
+ERASE_JOBS = """
+WITH requests AS (
+    DELETE FROM {schema}.job_request AS r USING {schema}.job AS j WHERE j.id = ANY(%(ids)s::uuid[]) AND r.type = j.type
+      AND r.tenant = coalesce(j.tenant, '') AND r.request_key = j.request_key AND r.job_id = j.id
+), steps AS (
+    DELETE FROM {schema}.job_step AS s WHERE s.job_id = ANY(%(ids)s::uuid[])
+), effects AS (
+    UPDATE {schema}.job_effect AS e SET answer = NULL, digest = '', why = NULL WHERE e.job_id = ANY(%(ids)s::uuid[])
+)
+UPDATE {schema}.job AS j SET input = NULL, result = NULL, checkpoint = NULL, progress_text = NULL, tenant = NULL, request_key = NULL,
+    one_waiting = NULL, one_running = NULL, purged_at = clock_timestamp(),
+    error = CASE WHEN j.error IS NOT NULL THEN {schema}.error_site(j.error) END
+WHERE j.id = ANY(%(ids)s::uuid[]) AND j.purged_at IS NULL
+"""
+"""Empty jobs; that they were there stays, with their history and that effects happened."""
 
 INBOX_TEXTS = """
 UPDATE {schema}.inbox AS i
