@@ -53,7 +53,7 @@ def ran_of(error: BaseException, handler: Handler | None, *, touched: bool, aliv
     if not alive:
         return Ran(Failure.CONNECTION, "", describe(error, safe), touched)
     verdict = min(
-        (_judged(one, handler) for one in _leaves(error)), key=lambda one: _MILDEST.index(one.failure)
+        (_judged(one, handler) for one in leaves(error)), key=lambda one: _MILDEST.index(one.failure)
     )
     skipped = verdict.failure is Failure.SKIP
     told = inert(_text(verdict.error), limit=ERROR_MAX) if skipped else describe(verdict.error, safe)
@@ -141,13 +141,13 @@ def _by_default(error: Exception) -> _Verdict:
             return _Verdict(error, Failure.TEMPORARY, Reason.FAILED.value, least=least_wait(error))
 
 
-def _leaves(error: Exception) -> Iterator[Exception]:
+def leaves(error: Exception) -> Iterator[Exception]:
     """Yield the errors of a group, of groups in it too; *error* itself when it is none."""
     if not isinstance(error, ExceptionGroup):
         yield error
         return
     for one in error.exceptions:
-        yield from _leaves(one)
+        yield from leaves(one)
 
 
 _MOST_TEXT = 16 * ERROR_MAX

@@ -14,7 +14,7 @@ from packhorse.processor.jobs.values import MOST_RESULT, BadValue, json_of
 from packhorse.processor.outcomes import Reason
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.deadlines import Deadline
-from packhorse.processor.running.faults import describe, ran_of
+from packhorse.processor.running.faults import describe, leaves, ran_of
 from packhorse.processor.running.lanework import around
 from packhorse.processor.running.work import RETURNED, Failure, Member, Ran
 from packhorse.processor.signals import Point
@@ -87,10 +87,11 @@ def _returned(run: JobRun, value: object) -> Ran:
 def _raised(run: JobRun, error: BaseException, handler: Handler) -> Ran:
     if isinstance(error, JobCancelled | asyncio.CancelledError):
         return _stopped(run)
-    if isinstance(error, EffectInDoubt):
-        return Ran(Failure.PERMANENT, Reason.UNCERTAIN.value, describe(error))
-    if isinstance(error, OwnershipLost):
-        run.lost = True
+    for one in leaves(error) if isinstance(error, Exception) else ():
+        if isinstance(one, EffectInDoubt):  # also one of a group: a retry would only meet it again
+            return Ran(Failure.PERMANENT, Reason.UNCERTAIN.value, describe(one))
+        if isinstance(one, OwnershipLost):
+            run.lost = True
     return ran_of(error, handler, touched=False, alive=True)
 
 

@@ -119,7 +119,7 @@ class EffectInDoubt(PackhorseError):
     def __init__(self, job_id: UUID, key: str, why: str) -> None:
         super().__init__(
             f"job {job_id}: effect {inert(key)} may or may not have happened: {why}; ask the other side, then run "
-            f"`packhorse job resolve {job_id} --happened` or `--did-not-happen`"
+            f"`packhorse job resolve {job_id} --happened --why …`, or with --did-not-happen"
         )
         self.job_id = job_id
         self.key = key
