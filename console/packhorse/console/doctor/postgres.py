@@ -21,6 +21,7 @@ from packhorse.console.doctor.judge_database import (
 )
 from packhorse.console.doctor.judge_identity import judge_identity
 from packhorse.console.doctor.judge_inbox import InboxState, judge_inbox
+from packhorse.console.doctor.judge_jobs import JobsState, judge_jobs
 from packhorse.console.doctor.judge_processors import Standing, judge_processors
 from packhorse.console.doctor.judge_relay import Relay, Slot, judge_relay, judge_slots
 from packhorse.console.doctor.judge_retention import Retention, judge_retention
@@ -78,6 +79,7 @@ class DatabaseCheck:
                     ("horizon", self._identity),
                     ("retention", self._retention),
                     ("inbox", self._inbox),
+                    ("jobs", self._jobs),
                     ("groups", self._groups),
                     ("processors", self._processors),
                     ("runs", self._runs),
@@ -186,6 +188,10 @@ class DatabaseCheck:
 
     def _inbox(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         return judge_inbox(InboxState(**self._all(connection, sql.INBOX)[0]))
+
+    def _jobs(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
+        row = self._all(connection, sql.JOBS)[0]
+        return judge_jobs(JobsState(**{**row, "undeclared": tuple(row["undeclared"])}))
 
     def _groups(self, connection: psycopg.Connection[Any]) -> Iterator[Finding]:
         return judge_groups([GroupState(**row) for row in self._all(connection, sql.GROUPS)])

@@ -100,6 +100,29 @@ FROM (SELECT 1) AS one LEFT JOIN {schema}.inbox_retention AS r ON r.group_id = '
 """
 """When the inbox's retention ran last, and what it left behind."""
 
+_OF_STATE = """
+    SELECT count(*)::int AS n, clock_timestamp() - min(j.at) AS age FROM (SELECT {column} AS at FROM {{schema}}.job AS j
+        WHERE j.state <> 'succeeded' AND j.state = '{state}' AND {column} < clock_timestamp() - interval '{patience}' LIMIT 10000) AS j"""
+JOBS = f"""
+WITH RECURSIVE waits (state, type) AS (
+    (SELECT j.state, j.type FROM {{schema}}.job AS j WHERE j.state = 'accepted' ORDER BY j.type LIMIT 1)
+    UNION ALL
+    SELECT n.state, n.type FROM waits AS w CROSS JOIN LATERAL (SELECT j.state, j.type FROM {{schema}}.job AS j
+        WHERE j.state = 'accepted' AND j.type > w.type ORDER BY j.type LIMIT 1) AS n
+)
+SELECT EXISTS (SELECT FROM {{schema}}.job) AS there, u.n AS uncertain, u.age AS uncertain_age, d.n AS overdue, d.age AS overdue_age,
+       l.n AS leaseless, l.age AS leaseless_age,
+       ARRAY(SELECT w.type FROM waits AS w WHERE NOT EXISTS (SELECT FROM {{schema}}.job_policy AS p WHERE p.type = w.type)
+             ORDER BY 1) AS undeclared,
+       (SELECT clock_timestamp() - (r.detail ->> 'at')::timestamptz FROM {{schema}}.job_retention AS r WHERE r.type = '') AS kept_age,
+       EXISTS (SELECT FROM {{schema}}.processor_member AS m WHERE m.seen_at > clock_timestamp() - interval '5 minutes') AS processed
+FROM ({_OF_STATE.format(column="j.changed_at", state="uncertain", patience="0")}) AS u,
+     ({_OF_STATE.format(column="j.lease_until", state="running", patience="1 minute")}) AS l,
+     (SELECT count(*)::int AS n, clock_timestamp() - min(j.due_at) AS age FROM (SELECT d.due_at FROM {{schema}}.job_due AS d
+        WHERE d.due_at < clock_timestamp() - interval '1 minute' ORDER BY d.due_at LIMIT 10000) AS j) AS d
+"""
+"""Jobs that wait for a person or for nobody, counted up to a bound by the index of those that have not succeeded; and their retention."""
+
 GROUPS = """
 SELECT i.group_id AS "group", count(*) FILTER (WHERE i.outcome = 'quarantine') AS quarantined,
        clock_timestamp() - min(i.due_at) FILTER (WHERE i.outcome = 'retry') AS overdue
