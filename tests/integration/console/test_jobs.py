@@ -2,6 +2,7 @@
 
 import threading
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from packhorse.console.truth.moments import utc
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import Forbidden, OwnershipLost, PackhorseError, UnknownId, UsageError
 from packhorse.core.jobs import JobState
+from packhorse.local.settings import Endpoints
 
 EVIL = "<script>\x1b[2J\x1b]0;x\x07[red]at[/red] \u202e"
 Db = psycopg.Connection[Any]
@@ -548,3 +550,33 @@ def test_what_comes_from_elsewhere_is_printed_and_never_obeyed(run: Any, connect
     ):
         found = run(*command)
         assert (found.out + found.err).replace("\n", "").isprintable(), command
+
+
+def test_the_message_of_a_job_is_not_edited(
+    run: Any, connection: Db, stack: Endpoints, tmp_path: Path
+) -> None:
+    """Fails when a copy is made that names a job under another message's id: nobody could run it."""
+    job_id, file = stopped(connection), tmp_path / "payload.json"
+    file.write_text("{}")
+    arguments = ("quarantine", "edit", job_id, "--payload", file, "--why", "x", "--yes")
+    found = run(*arguments, PACKHORSE_REGISTRY_URL=stack.registry_url)
+    assert found.code == 2, found.err
+    assert "is a job's" in found.err
+    assert state(connection, job_id) == "quarantined"
+
+
+def test_top_counts_the_jobs_that_are_not_over(run: Any, connection: Db) -> None:
+    """Fails when a job that has ended is counted, or one that nobody works on or knows of is not told."""
+    accepted(connection)
+    running(connection)
+    running(connection, lease=-60)
+    uncertain(connection)
+    end(connection, running(connection), "succeeded")
+    found = run("top", "--json").json()
+    assert {each["state"]: (each["jobs"], each["left"]) for each in found["jobs"]} == {
+        "accepted": (1, 0),
+        "running": (2, 1),
+        "uncertain": (1, 0),
+    }
+    assert sum("packhorse job list" in text for text in found["wrong"]) == 2
+    assert "1 accepted   2 running   1 uncertain" in run("top", "--once").out

@@ -135,6 +135,11 @@ def _parent(rows: Rows, message_id: UUID, group: str | None, topic: str | None) 
     found = rows.all(sql.BEFORE_EDIT, {"id": message_id, "group": group, "topic": topic})
     if not found:
         raise UnknownId(f"message {message_id} is not in quarantine; see packhorse status {message_id}")
+    if found[0]["of_job"]:
+        raise UsageError(
+            f"message {message_id} is a job's: it only names the job, whose input lies in the database; submit a new job with the "
+            "right input, and discard this one; nothing was done"
+        )
     if len(found) > 1:
         each = ", ".join(f"--group {row['group']} --topic {row['topic']}" for row in found)
         raise UsageError(f"message {message_id} is in quarantine more than once; say which: {each}")

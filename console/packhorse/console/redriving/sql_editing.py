@@ -4,7 +4,8 @@ from packhorse.console.sql_pieces import put
 
 BEFORE_EDIT = """
 SELECT q.message_id AS id, q.group_id AS "group", q.topic, q.type, q.payload, q.headers, q.key_hash, q.redrives, q.quarantined_at,
-    q.purged_at, q.state, i.attempt, i.outcome, k.head_id AS head
+    q.purged_at, q.state, i.attempt, i.outcome, k.head_id AS head,
+    EXISTS (SELECT FROM {schema}.job AS j WHERE j.id = q.message_id) AS of_job
 FROM {schema}.quarantined_message AS q
 LEFT JOIN {schema}.inbox AS i ON i.message_id = q.message_id AND i.group_id = q.group_id AND i.topic = q.topic
 LEFT JOIN {schema}.parked_key AS k ON k.group_id = q.group_id AND k.topic = q.topic AND k.key_hash = q.key_hash

@@ -137,6 +137,20 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """
+    How many jobs are in a state, up to COUNTED.
+
+    Attributes:
+        left: Of those that run: how many have been without a sign of life of their worker for longer than their lease.
+    """
+
+    state: str
+    jobs: int
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     """
     All of it in one snapshot.
@@ -144,6 +158,7 @@ class Look:
     Attributes:
         at: By the database's clock.
         drawn: The highest sequence number in the outbox: what two looks differ by was written, or nearly.
+        jobs: Those that are not over, by state.
         relays: Relay processes that live.
         took: Seconds that the slowest statement took, and its name.
     """
@@ -158,6 +173,7 @@ class Look:
     paused: tuple[Paused, ...]
     runs: tuple[Run, ...]
     sizes: tuple[Size, ...]
+    jobs: tuple[Jobs, ...] = ()
     relays: int = 0
     took: tuple[str, float] = ("", 0.0)
 

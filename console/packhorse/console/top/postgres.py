@@ -10,6 +10,7 @@ from packhorse.console.top import sql
 from packhorse.console.top.facts import (
     COUNTED,
     Failing,
+    Jobs,
     Look,
     Paused,
     Process,
@@ -61,6 +62,7 @@ class TopTables:
                 processes=tuple(_process(row) for row in asked.all("processes", sql.PROCESSES)),
                 paused=tuple(Paused(**row) for row in asked.all("paused", sql.PAUSED)),
                 runs=tuple(Run(**row) for row in asked.all("runs", sql.RUNS)),
+                jobs=tuple(Jobs(**row) for row in asked.all("jobs", sql.JOBS, {"most": COUNTED})),
                 sizes=tuple(Size(**row) for row in asked.all("sizes", sql.SIZES)),
                 took=asked.slowest,
             )

@@ -29,7 +29,8 @@ def screen(view: View, *, every: float | None = None) -> RenderableType:
         if view.groups
         else [Text(""), said("no group works in this database", SIDE)]
     )
-    parts += [*_behind(view), *_failing(view), *_paused(view), *_runs(view), Text(""), _foot(view)]
+    parts += [*_behind(view), *_failing(view), *_paused(view), *_runs(view), *_jobs(view)]
+    parts += [Text(""), _foot(view)]
     return Group(*parts)
 
 
@@ -225,6 +226,17 @@ def _runs(view: View) -> Iterator[RenderableType]:
         wrong = run.state == "halted" or run.is_left
         text = f"  {run.kind} {run.id}, {run.state}: {number(run.done)} of {number(run.total)}{part}, {runner}, by {run.by}"
         yield said(text, WRONG if wrong else "")
+
+
+def _jobs(view: View) -> Iterator[RenderableType]:
+    if not view.jobs:
+        return
+    states = {"quarantined": "yellow", "uncertain": WRONG}
+    told = [
+        Text(f"{number(each.jobs, most=COUNTED)} {each.state}", style=states.get(each.state, ""))
+        for each in view.jobs
+    ]
+    yield Text.assemble(Text("\njobs  ", style="bold"), Text("   ").join(told))
 
 
 def _foot(view: View) -> Text:

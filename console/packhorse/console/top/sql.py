@@ -94,3 +94,13 @@ JOIN pg_class AS c ON c.oid = p.oid
 GROUP BY t.name ORDER BY t.name
 """
 """How large these tables are, by the files; rows as the planner believes."""
+
+JOBS = """
+SELECT s.state, (SELECT count(*) FROM (SELECT FROM {schema}.job AS j WHERE j.state <> 'succeeded' AND j.state = s.state
+           LIMIT %(most)s) AS c)::int AS jobs,
+       CASE s.state WHEN 'running' THEN (SELECT count(*) FROM (SELECT FROM {schema}.job AS j
+           WHERE j.state <> 'succeeded' AND j.state = 'running' AND j.lease_until < clock_timestamp() - interval '10 seconds'
+           LIMIT %(most)s) AS c)::int ELSE 0 END AS left
+FROM (VALUES ('accepted'), ('running'), ('retrying'), ('quarantined'), ('uncertain')) AS s (state)
+"""
+"""Jobs that are not over, by state, counted up to a bound by their index; of those that run, how many have nobody any more."""

@@ -9,6 +9,7 @@ from packhorse.console.doctor.judge_processors import ALIVE
 from packhorse.console.top.facts import (
     Ends,
     Failing,
+    Jobs,
     Look,
     Paused,
     Process,
@@ -18,6 +19,7 @@ from packhorse.console.top.facts import (
     Size,
     Waiting,
 )
+from packhorse.core.text import counted
 
 LATE = timedelta(minutes=1)
 """What waits longer than that without a reason is worth a colour."""
@@ -87,6 +89,7 @@ class View:
 
     Attributes:
         relays: Relay processes that live.
+        jobs: Those that are not over, by state; empty: there is none.
         wrong: What a person should look at, the worst first; empty: all is well.
         ends_said: Why lags are not known.
     """
@@ -100,6 +103,7 @@ class View:
     groups: tuple[GroupView, ...]
     paused: tuple[Paused, ...]
     runs: tuple[Run, ...]
+    jobs: tuple[Jobs, ...]
     sizes: tuple[Size, ...]
     wrong: tuple[str, ...]
     ends_said: str | None
@@ -120,10 +124,12 @@ def view_of(look: Look, found: Rates, ends: Ends) -> View:
         groups=groups,
         paused=look.paused,
         runs=look.runs,
+        jobs=tuple(each for each in look.jobs if each.jobs),
         sizes=look.sizes,
         wrong=(
             *_wrong_relay(look),
             *(text for group in groups for text in _wrong_group(group)),
+            *_wrong_jobs(look),
             *_wrong_runs(look),
         ),
         ends_said=ends.said,
@@ -202,6 +208,19 @@ def _wrong_group(group: GroupView) -> Iterator[str]:
         yield f"{name}: a retry is overdue by {span(group.overdue)}"
     if group.alive and not group.stalls and group.still is not None and group.still > LATE:
         yield f"{name}: a partition with lag has not moved for {span(group.still)}"
+
+
+def _wrong_jobs(look: Look) -> Iterator[str]:
+    for each in look.jobs:
+        if each.state == "uncertain" and each.jobs:
+            yield (
+                f"{counted(each.jobs, 'job is', 'jobs are')} uncertain: a person must say what happened (packhorse job list "
+                "--state uncertain)"
+            )
+        if each.left:
+            yield (
+                f"{counted(each.left, 'job runs', 'jobs run')} with the lease over: nobody works on it (packhorse job list --stuck)"
+            )
 
 
 def _wrong_runs(look: Look) -> Iterator[str]:

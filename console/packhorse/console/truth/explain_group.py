@@ -9,6 +9,7 @@ from packhorse.console.truth.explain_waiting import tell_parked, tell_quarantine
 from packhorse.console.truth.explanation import Action, Draft, Part
 from packhorse.console.truth.groups import GroupStatus, Redrive, last_act
 from packhorse.console.truth.moments import Viewer
+from packhorse.console.truth.reasons import MEANS
 from packhorse.console.truth.status import Status
 from packhorse.core.text import counted
 
@@ -60,11 +61,12 @@ def _done(draft: Draft, group: GroupStatus, inbox: InboxRow, viewer: Viewer) -> 
 
 
 def _skipped(draft: Draft, inbox: InboxRow, viewer: Viewer) -> None:
-    why = (
-        "its expires-at had passed, so no handler was run for it"
-        if inbox.reason == "expired"
-        else "its handler chose to skip it, and nothing that it wrote was kept"
-    )
+    if inbox.reason == "expired":
+        why = "its expires-at had passed, so no handler was run for it"
+    elif inbox.reason in {"cancelled", "job-over", "other-group"}:
+        why = f"{MEANS[inbox.reason]}, so nothing was run for it"
+    else:
+        why = "its handler chose to skip it, and nothing that it wrote was kept"
     draft.stands.append(f"it is skipped since {viewer.moment(inbox.changed_at)}: {why}")
     draft.nothing = OVER
 

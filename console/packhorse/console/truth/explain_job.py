@@ -54,6 +54,7 @@ def _accepted(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> 
     elif status.published is not Published.YES and not status.groups:
         draft.waits.append("for its message to be published: see the message")
         draft.next.append("the relay publishes its message, and a worker begins it")
+        _name_taken(draft, facts)
     else:
         draft.next.append("a worker begins it as soon as one has a lane for it")
         _held(draft, status, facts, viewer)
@@ -74,13 +75,17 @@ def _due(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> None:
 
 
 def _held(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> None:
-    """Write down what keeps a worker from it: another job of its name, nobody at work, a pause."""
+    """Write down what keeps a worker from it: another job of its name, or nobody at work."""
+    _name_taken(draft, facts)
+    _crew(draft, status, facts, viewer)
+
+
+def _name_taken(draft: Draft, facts: JobFacts) -> None:
     if facts.runs_instead is not None:
         draft.waits.append(f"for another job of its name, of which one alone may run: {facts.runs_instead}")
         draft.can.append(
             Action(what="see where that one stands", command=command("explain", facts.runs_instead))
         )
-    _crew(draft, status, facts, viewer)
 
 
 def _crew(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> None:

@@ -21,6 +21,12 @@ MEANS = {
     "unknown-type": "no handler of the group takes its type",
     "no-tombstone-handler": "it is a tombstone, and no handler takes those",
     "uncertain": "an outside effect may or may not have happened",
+    "deadline": "the job was not done within the time that its type declares",
+    "bad-result": "what the job's function returned is no JSON, or too large to be kept",
+    "no-job": "this database knows no job of the message's id",
+    "cancelled": "somebody took the job back",
+    "job-over": "its job had ended before",
+    "other-group": "another group has the workers of its job",
     "expired": "its expires-at had passed",
 }
 

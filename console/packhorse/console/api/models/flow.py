@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import Answer, Asked, Count, Key, Name, Why
-from packhorse.console.top.facts import Failing, Paused, Run, Size, Waiting
+from packhorse.console.top.facts import Failing, Jobs, Paused, Run, Size, Waiting
 from packhorse.console.truth.explanation import Part
 from packhorse.processor.pausing.pauses import Scope
 
@@ -228,6 +228,7 @@ class TopAnswer(Answer):
     Attributes:
         written, published: Null without an earlier look of this console within the last half minute.
         relays: Relay processes that live.
+        jobs: Those that are not over, by state, each counted up to 10,000; `left` have nobody any more.
         wrong: What a person should look at, the worst first; empty: all is well.
         ends_said: Why lags are not known.
     """
@@ -241,6 +242,7 @@ class TopAnswer(Answer):
     groups: list[FlowAnswer]
     paused: list[Paused]
     runs: list[Run]
+    jobs: list[Jobs]
     sizes: list[Size]
     wrong: list[str]
     ends_said: str | None
