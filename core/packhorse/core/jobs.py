@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from packhorse.core.errors import PackhorseError
 
@@ -68,6 +68,21 @@ NEEDS_PERSON: Final = frozenset({_S.QUARANTINED, _S.UNCERTAIN})
 """States that only a person ends."""
 CANCELLABLE: Final = frozenset({_S.ACCEPTED, _S.RETRYING})
 """States that a cancelling ends at once; a running job is asked to stop."""
+
+
+Priority = Literal["high", "normal", "low"]
+PRIORITIES: Final[tuple[Priority, ...]] = ("high", "normal", "low")
+"""How urgent jobs can be, the most urgent first."""
+
+
+def topic_of(topic: str, priority: Priority) -> str:
+    """
+    Return where the jobs of a priority go: a class of work has a topic of its own, so that none waits behind another.
+
+    >>> [topic_of("shop.report", priority) for priority in PRIORITIES]
+    ['shop.report.high', 'shop.report', 'shop.report.low']
+    """
+    return topic if priority == "normal" else f"{topic}.{priority}"
 
 
 class IllegalTransition(PackhorseError):

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, Unpack, cast
 
 from packhorse.core.errors import UsageError
+from packhorse.core.jobs import topic_of
 from packhorse.core.message import TypedMessage
 from packhorse.core.naming import checked_topic, quarantine_topic, retry_topic
 from packhorse.processor.declaring import checked_choice, checked_class, checked_count
@@ -202,7 +203,17 @@ class Processor:
     @property
     def topics(self) -> tuple[str, ...]:
         """Return the source topics, sorted."""
-        return tuple(sorted({handler.type.topic for handler in self.all_handlers}))
+        return tuple(sorted({topic for handler in self.all_handlers for topic in handler.topics}))
+
+    @property
+    def ranks(self) -> Mapping[str, int]:
+        """Return how urgent what comes from a source is, by topic: below 0 comes first, above 0 last; of others 0."""
+        rank = {"high": -1, "low": 1}
+        return {
+            topic_of(handler.type.topic, one): rank.get(one, 0)
+            for handler in self.jobs
+            for one in (handler.job.priorities if handler.job is not None else ())
+        }
 
     def tiers(self, source: str) -> tuple[str, ...]:
         """Return the tiers of the ladders of this source's handlers, by delay; "0s" is always the first."""

@@ -132,6 +132,7 @@ class Composed:
             sort=Intake(app),
             board=self.plant.board,
             leaving=self.plant.runs.stop,
+            ranks=app.ranks,
             rations=job_lanes(app.all_handlers, self.lanes.count),
         )
         self.watching = Watching(

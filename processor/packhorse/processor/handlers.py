@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from packhorse.core.errors import UsageError
+from packhorse.core.jobs import topic_of
 from packhorse.core.message import MessageType, TypedMessage
 from packhorse.processor.batching import AsyncBatchContext, BatchContext
 from packhorse.processor.context import AsyncContext, Context
@@ -82,6 +83,12 @@ class Handler:
     def type(self) -> MessageType:
         """Return the type on the wire."""
         return self.message.__packhorse__
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Return the topics that its messages come from: its type's, and of jobs one for each priority."""
+        topic = self.type.topic
+        return (topic,) if self.job is None else tuple(topic_of(topic, one) for one in self.job.priorities)
 
     @property
     def name(self) -> str:

@@ -1,8 +1,9 @@
 """The types of handlers as an application writes them, and of what can be said of one where it is registered."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, overload
 
+from packhorse.core.jobs import Priority
 from packhorse.core.message import TypedMessage
 from packhorse.processor.batching import AsyncBatchContext, Batch, BatchContext
 from packhorse.processor.context import AsyncContext, Context
@@ -67,6 +68,8 @@ class JobOptions(TypedDict, total=False):
         timeout: How long one run may take; then the body is asked to stop, and the attempt has failed. None: no limit.
         deadline: How long after it was accepted, or due, a job may take in all, waits and runs together. None: no limit.
         after_deadline: What becomes of one that takes longer: "quarantine", with the reason `deadline`, or "expire".
+        priorities: Those of `outbox.submit` that the workers read, each a topic of its own: "high" (`<topic>.high`), "normal" (the
+            topic) and "low" (`<topic>.low`). Lanes that are free look at high ones first, and at every eighth turn at low ones.
         quick: Its runs take milliseconds: several share a claim and a transaction for their ends. One that takes long then
             keeps those that were claimed with it waiting.
         lanes: Most of them that run at once in a process, so that others have lanes left. None: all but one where the
@@ -82,6 +85,7 @@ class JobOptions(TypedDict, total=False):
     deadline: Duration | None
     after_deadline: AfterDeadline
     contact: str | None
+    priorities: Sequence[Priority]
     quick: bool
     lanes: int | None
     keep_result: Duration | None

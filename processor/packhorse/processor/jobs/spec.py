@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from packhorse.core.errors import SettingsError, UsageError
+from packhorse.core.jobs import PRIORITIES, Priority
 from packhorse.processor.declaring import checked_choice, checked_count, checked_timeout
 from packhorse.processor.durations import Duration, seconds_of
 
@@ -23,6 +24,7 @@ class JobSpec:
     What is declared of a type of jobs; durations are in seconds.
 
     Attributes:
+        priorities: Those whose topics are read, the most urgent first.
         quick: Several share a claim and a transaction for their ends.
         lanes: Most of them that run at once in a process; None: as the processor sees fit.
         deadline: How long after it was accepted, or due, a job may take in all; None: no limit.
@@ -30,6 +32,7 @@ class JobSpec:
         keep_result, keep: How long results and rows are kept after the end; None: as set.
     """
 
+    priorities: tuple[Priority, ...] = ("normal",)
     quick: bool = False
     lanes: int | None = None
     deadline: float | None = None
@@ -54,6 +57,7 @@ class JobSpec:
                 f"{what}: keep_result is longer than keep, and the result goes with the job's row"
             )
         return cls(
+            priorities=_priorities(options.get("priorities", ("normal",)), what),
             quick=quick,
             lanes=checked_count(options.get("lanes"), what=f"{what}: lanes"),
             deadline=checked_timeout(options.get("deadline"), what=f"{what}: deadline"),
@@ -63,6 +67,15 @@ class JobSpec:
             keep_result=kept,
             keep=keep,
         )
+
+
+def _priorities(value: object, what: str) -> tuple[Priority, ...]:
+    given = tuple(value) if isinstance(value, list | tuple | set | frozenset) else ()
+    if not given or not set(given) <= set(PRIORITIES):
+        raise UsageError(
+            f"{what}: priorities={value!r} is not allowed: some of {', '.join(map(repr, PRIORITIES))}, as a list"
+        )
+    return tuple(one for one in PRIORITIES if one in given)
 
 
 def _kept(value: object, name: str, what: str) -> float | None:

@@ -79,6 +79,7 @@ class Desk:
         alarm: Callable[[Place, Alarm], None],
         tell: Callable[[Told], None] = lambda told: None,  # noqa: ARG005 its name says what it is
         rations: Mapping[str, int] = MappingProxyType({}),
+        ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._streams = streams
         self._limits = limits
@@ -93,7 +94,14 @@ class Desk:
         self.stop: str | None = None
         self.gates = Gates(clock, chance, tell)
         self._dispatcher = Dispatcher(
-            self._slots, works, self.gates, limits, lanes=lanes, numbers=self._numbers, rations=rations
+            self._slots,
+            works,
+            self.gates,
+            limits,
+            lanes=lanes,
+            numbers=self._numbers,
+            rations=rations,
+            ranks=ranks,
         )
         self._landing = Landing(self._slots, self.gates, limits, clock, chance)
         self._carrier = Carrier(

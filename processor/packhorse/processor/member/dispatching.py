@@ -14,6 +14,9 @@ from packhorse.processor.member.slot import Slot
 from packhorse.processor.partition.state import Limits
 from packhorse.processor.running.attempting import MOST_SAVEPOINTS
 
+LEAST_URGENT = 8
+"""Every so many turns the least urgent source is looked at first."""
+
 
 class Dispatcher:
     """
@@ -26,6 +29,7 @@ class Dispatcher:
         limits: Of one partition.
         lanes: How many there are.
         numbers: Gives each job its own.
+        ranks: How urgent what comes from a source is: below 0 comes first, above 0 last; of one that is not in it 0.
         rations: How many lanes the chunks of a handler may have at once; of one that is not in it there is no limit.
     """
 
@@ -39,6 +43,7 @@ class Dispatcher:
         lanes: int,
         numbers: Iterator[int],
         rations: Mapping[str, int] = MappingProxyType({}),
+        ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._slots = slots
         self._works = works
@@ -48,6 +53,8 @@ class Dispatcher:
         self._marked: dict[int, bool] = {}
         self._sharing = Sharing(lanes)
         self._rations = Rations(rations)
+        self._ranks = ranks
+        self._given = 0
         self._turns = {False: 0, True: 0}
 
     @property
@@ -92,8 +99,11 @@ class Dispatcher:
 
     def _chunk_of(self, *, again: bool, slow: bool) -> bool:
         places, turn = list(self._slots), self._turns[again]
-        for step in range(len(places)):
-            place = places[(turn + step) % len(places)]
+        order = [(turn + step) % len(places) for step in range(len(places))]
+        if self._ranks:
+            self._by_rank(places, order)
+        for at in order:
+            place = places[at]
             slot = self._slots[place]
             if slot.dry or not slot.state.may_run or slot.stream is None or slot.stream.carries is not again:
                 continue
@@ -103,11 +113,21 @@ class Dispatcher:
                 limit, lonely=slot.suspects, shut=shut, barred=self._barred(slot), slow=slow
             )
             if chunk:
-                self._turns[again] = (turn + step + 1) % len(places)
+                self._given += 1
+                self._turns[again] = (at + 1) % len(places)
                 self._submit(place, slot, chunk)
                 return True
             slot.dry = slow
         return False
+
+    def _by_rank(self, places: Sequence[Place], order: list[int]) -> None:
+        """Put what is urgent first; at every eighth turn what is least so, since it too is to be done some day."""
+
+        def rank(at: int) -> int:
+            stream = self._slots[places[at]].stream
+            return 0 if stream is None else self._ranks.get(stream.source, 0)
+
+        order.sort(key=rank, reverse=self._given % LEAST_URGENT == LEAST_URGENT - 1)
 
     def _barred(self, slot: Slot) -> Collection[int]:
         """

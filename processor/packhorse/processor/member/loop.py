@@ -89,6 +89,7 @@ class Loop:
         board: Board | None = None,
         leaving: Callable[[], None] = lambda: None,
         rations: Mapping[str, int] = MappingProxyType({}),
+        ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._board = board or Board(clock)
         self._lanes = lanes
@@ -115,6 +116,7 @@ class Loop:
             alarm=self._telling.alarm,
             tell=self._tell,
             rations=rations,
+            ranks=ranks,
         )
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from packhorse.processor.jobs.runs import JobRun
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.job_steps import claimed, finished, released
 from packhorse.processor.running.requests import (
@@ -12,6 +13,7 @@ from packhorse.processor.running.requests import (
     CountDeliveries,
     FinishJobs,
     GetFirstFollowers,
+    HadJob,
     LeaveKey,
     LeaveKeys,
     LookUp,
@@ -83,6 +85,11 @@ def _begun(plant: Plant, spot: tuple[UUID, int], offset: int) -> Steps[int]:
     starts = yield from plant.store.mark_start(spot, offset, lived=plant.starts.owes(spot, offset))
     plant.starts.paid(spot, [offset])
     return starts
+
+
+def runs_in(answer: object) -> Sequence[JobRun]:
+    """Return the runs of the jobs that *answer* tells of."""
+    return [had.run for had in answer.values() if isinstance(had, HadJob)] if isinstance(answer, dict) else ()
 
 
 def claims_in(answer: object) -> Sequence[Claim]:

@@ -13,11 +13,11 @@ from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.copies import CopiesMissed
-from packhorse.processor.jobs.runs import JobRun, abandon
+from packhorse.processor.jobs.runs import JobRun, Phase, abandon
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.asking import claims_in, steps_of
+from packhorse.processor.running.asking import claims_in, runs_in, steps_of
 from packhorse.processor.running.async_handling import AsyncHandling, On
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.event_loop import EventLoop
@@ -80,6 +80,7 @@ class AsyncLane:
         self._xid = ""
         self._taken: Sequence[int] = ()
         self._job: JobRun | None = None
+        self._runs: Sequence[JobRun] = ()
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
@@ -95,7 +96,7 @@ class AsyncLane:
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended; blocks the calling thread alone."""
-        self._work, self._fence, self._has_marked, self._taken = work, fence, False, ()
+        self._work, self._fence, self._has_marked, self._taken, self._runs = work, fence, False, (), ()
         try:
             ended = asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
             if self._is_lost:
@@ -129,7 +130,7 @@ class AsyncLane:
     def abandon(self) -> None:
         """Let what still runs count for nothing: its handler does not come back. From any thread."""
         self._gone.up = True
-        if (run := self._job) is not None:
+        for run in self._runs:
             abandon(run)
         self._plant.deadlines.forget(self._deadline)
         if (connection := self._connection) is not None:
@@ -247,19 +248,22 @@ class AsyncLane:
                 return await self._handling.writes(self._on(), member, run)
             case ClaimJobs(_, in_hand):
                 await self._take(in_hand)
-                return await self._store(request)
+                answer = await self._store(request)
+                self._runs = runs_in(answer)
+                return answer
             case ReleaseJobs():
                 with suppress(PackhorseError):  # they stay leases that nobody works under
                     await self._store(request)
                 return None
 
     async def _run_job(self, member: Member, run: JobRun) -> Ran:
+        self._gone.check()
         self._job = run
         try:
             return await arun_body(self._plant, self._deadline, member, run, self._handling.runs)
         finally:
             self._job = None
-            if run.lost:
+            if run.lost and run.phase is not Phase.IDLE:
                 self._plant.runs.forget([run])
 
     def _on(self) -> On:

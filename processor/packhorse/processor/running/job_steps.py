@@ -76,10 +76,10 @@ def released(plant: Plant, runs: Sequence[JobRun], reason: str) -> Steps[None]:
     """
     Give *runs* back, and forget them; where that fails they stay as leases that nobody works under, to be had again.
 
-    Those whose body has ended but is not recorded stay as they are.
+    Those whose body has ended but is not recorded stay as they are, and those that are lost, or left by their lane.
     """
-    back = [run for run in runs if run.phase is not Phase.ENDED]
+    back = [run for run in runs if run.phase is not Phase.ENDED and not run.lost]
     for run in back:
         run.phase = Phase.IDLE
-    yield from plant.store.release_jobs([run for run in back if not run.lost], reason)
+    yield from plant.store.release_jobs(back, reason)
     plant.runs.forget(back)

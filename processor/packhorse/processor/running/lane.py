@@ -6,11 +6,11 @@ from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable, PackhorseError
 from packhorse.processor.copies import CopiesMissed
-from packhorse.processor.jobs.runs import JobRun, abandon
+from packhorse.processor.jobs.runs import JobRun, Phase, abandon
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.asking import claims_in, steps_of
+from packhorse.processor.running.asking import claims_in, runs_in, steps_of
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.faults import describe
 from packhorse.processor.running.handling import Handling, On
@@ -69,6 +69,7 @@ class Lane:
         self._xid = ""
         self._taken: Sequence[int] = ()
         self._job: JobRun | None = None
+        self._runs: Sequence[JobRun] = ()
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
@@ -76,7 +77,7 @@ class Lane:
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended."""
-        self._work, self._fence, self._has_marked, self._taken = work, fence, False, ()
+        self._work, self._fence, self._has_marked, self._taken, self._runs = work, fence, False, (), ()
         try:
             ended = drive(batch, self._execute)
             if self._link.is_lost:
@@ -108,7 +109,7 @@ class Lane:
     def abandon(self) -> None:
         """Let what still runs count for nothing: its handler does not come back. From any thread."""
         self._gone.up = True
-        if (run := self._job) is not None:
+        for run in self._runs:
             abandon(run)
         self._plant.deadlines.forget(self._deadline)
         self._link.terminate(left_by(self, self._plant))
@@ -170,19 +171,22 @@ class Lane:
                 return self._handling.writes(self._on(), member, run)
             case ClaimJobs(_, in_hand):
                 self._take(in_hand)
-                return self._store(request)
+                answer = self._store(request)
+                self._runs = runs_in(answer)
+                return answer
             case ReleaseJobs():
                 with suppress(PackhorseError):  # they stay leases that nobody works under
                     self._store(request)
                 return None
 
     def _run_job(self, member: Member, run: JobRun) -> Ran:
+        self._gone.check()
         self._job = run
         try:
             return run_body(self._plant, self._deadline, member, run)
         finally:
             self._job = None
-            if run.lost:
+            if run.lost and run.phase is not Phase.IDLE:
                 self._plant.runs.forget([run])
 
     def _on(self) -> On:

@@ -1,7 +1,8 @@
 """Statements on jobs, their leases and what waits for its time; `{schema}` is a checked name."""
 
 # Takes jobs under leases, as far as they may run: those that wait, those whose lease is over, and those that this process has a
-# lease of that nobody works under. Of a name of which one runs at most, one; the holder keeps it until its own run has ended (then
+# lease of that nobody works under. A caller that was given back a job by its name, and has not committed, holds that row: the run
+# is to see what the caller has written. Of a name of which one runs at most, one; the holder keeps it until its own run has ended (then
 # the database takes the row away, see migration 0010), also when its lease is over: a frozen worker may thaw. Whether that run
 # goes on is not asked here: what this statement sees of it may be older than the row it waited for. What is locked, by a caller who cancels it say, is passed over.
 # The commit waits for no disk: where a crash of the server loses it, whatever is written under the lease is refused.
@@ -9,13 +10,17 @@ CLAIM_JOBS = """
 WITH wanted AS MATERIALIZED (
     SELECT w.* FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[], %(was)s::uuid[], %(attempts)s::int[])
         AS w (id, token, was, attempt) CROSS JOIN {loose} l WHERE l.mode IS NOT NULL
+), named AS MATERIALIZED (
+    SELECT n.job_id FROM "{schema}".job_waiting n JOIN wanted w ON w.id = n.job_id FOR UPDATE OF n SKIP LOCKED
 ), free AS MATERIALIZED (
     SELECT j.id, j.type, j.one_running, w.token FROM "{schema}".job j JOIN wanted w ON w.id = j.id
     WHERE (j.state IN ('accepted', 'retrying') OR j.state = 'running' AND (j.lease_until < clock_timestamp() OR j.token = w.was))
         AND coalesce(j.group_id, %(group)s) = %(group)s AND j.cancel_asked_at IS NULL
         AND (j.expires_at IS NULL OR j.expires_at > clock_timestamp())
+        AND (j.one_waiting IS NULL OR j.id IN (SELECT n.job_id FROM named n)
+            OR NOT EXISTS (SELECT FROM "{schema}".job_waiting n WHERE n.job_id = j.id))
     FOR NO KEY UPDATE OF j SKIP LOCKED
-), named AS (
+), held AS (
     INSERT INTO "{schema}".job_running AS r (type, name, job_id, token)
     SELECT DISTINCT ON (f.type, f.one_running) f.type, f.one_running, f.id, f.token FROM free f
     WHERE f.one_running IS NOT NULL ORDER BY f.type, f.one_running, f.id
@@ -28,7 +33,7 @@ WITH wanted AS MATERIALIZED (
         started_at = coalesce(j.started_at, clock_timestamp()), changed_at = clock_timestamp(), changed_by = 'worker',
         reason = CASE WHEN j.state = 'running' AND j.token IS DISTINCT FROM w.was THEN 'lease-over' END
     FROM wanted w JOIN free f ON f.id = w.id
-    WHERE j.id = w.id AND (f.one_running IS NULL OR j.id IN (SELECT n.job_id FROM named n))
+    WHERE j.id = w.id AND (f.one_running IS NULL OR j.id IN (SELECT h.job_id FROM held h))
     RETURNING j.id, w.token, j.input, j.checkpoint, j.request_key,
         extract(epoch FROM clock_timestamp() - greatest(j.accepted_at, j.not_before))::float8 AS age
 )

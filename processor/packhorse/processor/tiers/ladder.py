@@ -89,7 +89,7 @@ def tiers_of(app: "Processor", source: str) -> tuple[str, ...]:
     delays = {
         delay
         for handler in app.all_handlers
-        if handler.type.topic == source
+        if source in handler.topics
         for delay in handler.retry.delay_seconds
     }
     return in_order({AT_ONCE, *(tier_name(delay) for delay in delays)})

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Generic, Literal, TypedDict, TypeVar
+from typing import Generic, TypedDict, TypeVar
 from uuid import UUID
 
+from packhorse.core.jobs import Priority
 from packhorse.core.message import TypedMessage
 
 M = TypeVar("M", bound=TypedMessage)
-
-Priority = Literal["high", "normal", "low"]
 
 
 class JobExtra(TypedDict, total=False):

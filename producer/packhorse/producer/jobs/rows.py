@@ -3,13 +3,14 @@
 import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, get_args
+from typing import Any, Final
 from uuid import UUID
 
 from packhorse.core.errors import InvalidMessage, UsageError
+from packhorse.core.jobs import PRIORITIES, topic_of
 from packhorse.core.message import Message, MessageType, checked_payload
 from packhorse.core.naming import checked_topic
-from packhorse.producer.jobs.drafts import JobDraft, Priority
+from packhorse.producer.jobs.drafts import JobDraft
 from packhorse.producer.jobs.messages import JobReference
 from packhorse.producer.rows import (
     Outgoing,
@@ -95,8 +96,8 @@ def check(draft: JobDraft[Any], *, now: datetime) -> None:
     """
     for what in ("request_key", "one_waiting", "one_running"):
         _check_name(getattr(draft, what), what)
-    if draft.priority not in get_args(Priority):
-        raise InvalidMessage(f"priority={draft.priority!r} is not allowed: {', '.join(get_args(Priority))}")
+    if draft.priority not in PRIORITIES:
+        raise InvalidMessage(f"priority={draft.priority!r} is not allowed: {', '.join(PRIORITIES)}")
     not_before = utc_of(draft.not_before, what="not_before")
     expires_at = utc_of(draft.expires_at, what="expires_at")
     if expires_at is not None and expires_at <= now:
@@ -116,17 +117,17 @@ def job_row(draft: JobDraft[Any], job_id: UUID, stamp: Stamp, *, schema_id: int,
     Raises:
         InvalidMessage: A text, the id or the headers break their rule; ValueMismatch and PayloadTooLarge for the input.
     """
-    kind, suffix = input_kind(draft), "" if draft.priority == "normal" else f".{draft.priority}"
+    kind = input_kind(draft)
     given = checked_payload(encode_message(draft.input, schema_id), limit=stamp.max_payload_bytes)
     assert given is not None
     reference = JobReference(id=str(checked_id(job_id)), type=kind.type, version=kind.version)
-    message = _message(draft, job_id, f"{kind.aggregatetype}{suffix}", kind, stamp)
+    message = _message(draft, job_id, topic_of(kind.aggregatetype, draft.priority), kind, stamp)
     expires_at = time_text(utc_of(draft.expires_at, what="expires_at"))
     return JobRow(
         id=job_id,
         type=kind.type,
         version=kind.version,
-        topic=checked_topic(f"{kind.topic}{suffix}"),
+        topic=checked_topic(topic_of(kind.topic, draft.priority)),
         input=given,
         tenant=message.tenant,
         actor=message.actor,

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 from tests.support.jobs import JobGround, working, write
 from tests.support.processing import GROUP
@@ -13,6 +14,7 @@ from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.processor import JobContext, Processor, Retry
+from packhorse.producer import Outbox
 
 
 def soon(seconds: float) -> Any:
@@ -220,3 +222,74 @@ def test_a_busy_type_leaves_a_lane_for_the_others(jobs: JobGround) -> None:
             what="all have succeeded",
         )
     assert jobs.results() == [77]
+
+
+def test_urgent_jobs_go_first_and_the_least_urgent_are_done_too(jobs: JobGround) -> None:
+    """Fails when priorities share a topic, or when what is urgent is looked at no sooner than the rest."""
+    go, began = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def body(job: Any, ctx: JobContext) -> None:
+        began.set()
+        go.wait(60)
+        ran.append(job.what)
+
+    app = working(jobs.namespace, body=body, priorities=["low", "normal", "high"])
+    assert set(app.topics) == {jobs.topic, f"{jobs.topic}.high", f"{jobs.topic}.low"}
+    jobs.make_topics(app)
+    jobs.submit(0, "first")
+    with jobs.processing(app, concurrency=1) as running:
+        assert began.wait(20)
+        for priority in ("low", "normal", "high"):
+            for n in range(10):
+                jobs.submit(n, priority, priority=priority)
+        eventually(
+            lambda: sum(sample.pending for sample in running.composed.plant.board.samples) == 31,
+            what="all are read",
+        )
+        go.set()
+        eventually(lambda: len(ran) == 31, what="all have run")
+    assert ran[1:9] == [*["high"] * 6, "low", "high"]
+    assert ran[1:13].count("high") == 10
+    assert ran.count("low") == 10
+
+
+def test_what_was_claimed_with_one_that_does_not_come_back_is_run_by_another_lane(jobs: JobGround) -> None:
+    """Fails when jobs that share a claim stay running although their lane is left, or the lane goes on with them when it comes back."""
+    go, back = threading.Event(), threading.Event()
+    runs: Counter[int] = Counter()
+
+    def body(job: Any, ctx: JobContext) -> dict[str, int]:
+        runs[job.n] += 1
+        if job.what == "stays" and ctx.attempt == 1:
+            go.wait(60)
+            back.set()
+        return write(job, ctx)
+
+    app = working(jobs.namespace, body=body, quick=True, timeout="300ms")
+    jobs.make_topics(app)
+    ids = [jobs.submit(n, "stays" if n == 1 else "", carry=False).id for n in range(4)]
+    jobs.carry()
+    with jobs.processing(app, job_lease=3_000):
+        for one in ids:
+            jobs.until_state(one, "succeeded", timeout=40)
+        counted = dict(runs)
+        go.set()
+        assert back.wait(20)
+    assert dict(runs) == counted
+    assert sorted(jobs.results()) == [0, 1, 2, 3]
+
+
+def test_a_run_waits_for_the_caller_that_was_given_back_its_job(jobs: JobGround) -> None:
+    """Fails when a run begins before what the caller has written can be seen, or holds up other jobs meanwhile."""
+    app = working(jobs.namespace, quick=True)
+    jobs.make_topics(app)
+    first, other = jobs.submit(1, one_waiting="nightly", carry=False), jobs.submit(2, carry=False)
+    with psycopg.connect(jobs.database) as caller:
+        assert not Outbox(origin="tests").submit(caller, jobs.report(n=3), one_waiting="nightly").is_new
+        jobs.carry()
+        with jobs.processing(app):
+            jobs.until_state(other.id, "succeeded")
+            assert jobs.job(first.id)[0] == "accepted"
+            caller.commit()
+            jobs.until_state(first.id, "succeeded")
