@@ -1,5 +1,6 @@
 """
-Write docs/reference/cli.md, settings.md and errors.md from the command tree, the settings models and the defaults for errors.
+Write docs/reference/cli.md, settings.md, errors.md and jobs.md from the command tree, the settings models, the defaults for errors and
+the table of states.
 
     python docs/reference/generate.py           writes them
     python docs/reference/generate.py --check   says which are not current, and fails
@@ -19,6 +20,7 @@ from packhorse.cli.exits import ExitCode
 from packhorse.cli.lazy import load
 from packhorse.cli.mounts import MOUNTS, Panel
 from packhorse.console.doctor.compose import settings_models
+from packhorse.core.jobs import ALLOWED, JobState
 from packhorse.processor.running.defaults import CLASSES, SQLSTATES, STATUSES, Rule
 from packhorse.schemas.settings import PartSettings
 from packhorse.schemas.systems import DatabaseSettings, KafkaSettings, NamespaceSettings, RegistrySettings
@@ -114,6 +116,42 @@ def errors_page() -> str:
             _rules(CLASSES, code=True),
         ]
     )
+
+
+_JOBS_PROSE = """\
+What may follow what. The database refuses every other change, whoever makes it, and writes each one into `job_transition` with its
+time, actor and reason. "Accepted" is not "done". How to submit jobs: [submit jobs](../how-to/submit-jobs.md); how to run them:
+[write a job](../how-to/write-a-job.md).
+"""
+
+
+def jobs_page() -> str:
+    """Return the reference of the states of jobs, drawn from the table that the code decides by."""
+    lines = ["stateDiagram-v2"]
+    for before, found in ALLOWED.items():
+        lines += [f"    {before or '[*]'} --> {after}" for after in JobState if after in found]
+    lines += [f"    {state} --> [*]" for state in JobState if not ALLOWED[state]]
+    rows = [(f"`{state}`", _meaning_of(state), _after(state)) for state in JobState]
+    return "\n".join(
+        [
+            "# States of jobs\n",
+            NOTE,
+            _JOBS_PROSE,
+            "```mermaid\n" + "\n".join(lines) + "\n```\n",
+            _table(("state", "meaning", "may become"), rows),
+        ]
+    )
+
+
+def _after(state: JobState) -> str:
+    return ", ".join(f"`{one}`" for one in JobState if one in ALLOWED[state]) or "final"
+
+
+def _meaning_of(state: JobState) -> str:
+    """Return what the code says beside the state."""
+    source = inspect.getsource(JobState)
+    found = re.search(rf'^ +{state.name} = [^\n]*\n +"""(.*?)"""', source, re.MULTILINE | re.DOTALL)
+    return _escaped(" ".join(found[1].split())) if found else ""
 
 
 def _rules(rules: Sequence[Rule], *, code: bool = False) -> str:
@@ -231,7 +269,7 @@ def _escaped(text: str) -> str:
     return "`".join(piece if n % 2 else piece.replace("<", "&lt;") for n, piece in enumerate(pieces))
 
 
-PAGES = {"cli.md": cli_page, "settings.md": settings_page, "errors.md": errors_page}
+PAGES = {"cli.md": cli_page, "settings.md": settings_page, "errors.md": errors_page, "jobs.md": jobs_page}
 
 
 def stale() -> list[str]:
