@@ -380,3 +380,31 @@ def test_a_thread_does_it_and_ends_when_told(
         lambda: "packhorse-job-retention" not in {thread.name for thread in threading.enumerate()},
         what="the thread has ended",
     )
+
+
+def test_a_turn_warns_of_jobs_that_nobody_sees_to_once(
+    connection: Connection, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fails when jobs that stand still are seen only by whoever asks."""
+    for state in ("running", "retrying", "accepted", "succeeded", "quarantined"):
+        jobs(connection, state, ago=YOUNG)
+    retention = JobRetention(JobTables(database, "packhorse"), JobRules(), every=60, by="t")
+    clock = numbers()
+
+    def warned() -> list[str]:
+        caplog.clear()
+        retention.run(lambda _: None, lambda: float(next(clock)))
+        return [record.getMessage() for record in caplog.records if "jobs are left" in record.getMessage()]
+
+    assert warned() == []
+    connection.execute(
+        "UPDATE packhorse.job SET lease_until = clock_timestamp() - interval '2 minutes' WHERE state = 'running'"
+    )
+    connection.execute(
+        "UPDATE packhorse.job_effect SET state = 'intended', changed_at = clock_timestamp() - interval '1 hour'"
+    )
+    (said,) = warned()
+    assert "packhorse reconcile" in said
+    assert retention._warned is not None
+    assert tuple(retention._warned) == (1, 0, 3)
+    assert warned() == []

@@ -51,7 +51,8 @@ MEANINGS: Mapping[Name, Meaning] = {
     ),
     Name.DONE_OPEN: Meaning(
         means="the inbox says that the job's message is over, and the job waits or runs: nothing will run it. Both are written in one "
-        "transaction, so somebody changed rows by hand, or they were restored from different times. Submit the work anew if it was not done"
+        "transaction, so somebody changed rows by hand, or they were restored from different times: packhorse job cancel ID, and submit the "
+        "work anew if it was not done"
     ),
     Name.NO_LEASE: Meaning(
         means="its worker's lease ran out more than a minute ago and nobody took it over: that takes a living process of the group that "
@@ -70,7 +71,8 @@ MEANINGS: Mapping[Name, Meaning] = {
     ),
     Name.LOST: Meaning(
         means="the job was accepted, and neither outbox nor inbox know its message. If it is older than the outbox keeps its rows, "
-        "the message may lie unread on its topic: see packhorse processor status. Else it is lost, and packhorse job redrive sends it anew"
+        "the message may lie unread on its topic: see packhorse processor status. Else it is lost: packhorse job cancel ID, and submit the "
+        "work anew"
     ),
     Name.BEHIND: Meaning(
         means="the job's state is not what its message's place in quarantine says: a trigger was off when that changed",

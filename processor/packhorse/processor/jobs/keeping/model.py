@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from packhorse.core.errors import SettingsError
@@ -131,6 +131,21 @@ class Step:
     seen: int
     after: UUID | None
     gone: dict[str, tuple[int, int]]
+
+
+class Left(NamedTuple):
+    """
+    What nobody sees to, each counted up to a bound.
+
+    Attributes:
+        leaseless: Jobs that run under a lease that is over for more than a minute.
+        overdue: Jobs that are due for more than a minute and whose message is not sent.
+        unanswered: Outside effects without answer of jobs that will not run again by themselves.
+    """
+
+    leaseless: int
+    overdue: int
+    unanswered: int
 
 
 @dataclass(slots=True, kw_only=True)

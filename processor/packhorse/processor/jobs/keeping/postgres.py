@@ -9,7 +9,7 @@ from uuid import UUID
 
 from packhorse.core.jobs import ENDED
 from packhorse.processor.jobs.keeping import sql
-from packhorse.processor.jobs.keeping.model import Facts, JobRules, Step, Turn
+from packhorse.processor.jobs.keeping.model import Facts, JobRules, Left, Step, Turn
 from packhorse.processor.keeping.postgres import Kept
 
 ANSWER_MS = 60_000
@@ -70,6 +70,10 @@ class JobTables(Kept):
     def look(self, rules: JobRules, after: UUID, until: UUID) -> Step:
         """Say what `step` would remove."""
         return self._step(sql.LOOK, rules, after, until)
+
+    def left(self) -> Left:
+        """Return what nobody sees to."""
+        return Left._make(self.rows(sql.LEFT)[0])
 
     def last(self) -> Last:
         """Return the last turn, and what each type declares."""

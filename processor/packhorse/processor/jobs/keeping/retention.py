@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from packhorse.core.telemetry import NO_TELEMETRY, Metric, Telemetry
-from packhorse.processor.jobs.keeping.model import Facts, JobRules, Step, Turn, is_whole, windows
+from packhorse.processor.jobs.keeping.model import Facts, JobRules, Left, Step, Turn, is_whole, windows
 from packhorse.processor.jobs.keeping.postgres import JobTables
 from packhorse.processor.keeping.turns import FIRST, Turns
 
@@ -36,6 +36,7 @@ class JobRetention(Turns[Turn]):
         self._rules = rules
         self._telemetry = telemetry
         self._whole = False
+        self._warned: Left | None = None
 
     def _begin(self) -> Turn:
         return Turn()
@@ -60,6 +61,7 @@ class JobRetention(Turns[Turn]):
             return
         self._tables.record(self._by, turn, facts.now)
         self._tell(turn)
+        self._warn(self._tables.left())
         self.turn = turn
 
     def _walk(self, turn: Turn, facts: Facts, do: Callable[[UUID, UUID], Step]) -> Iterator[None]:
@@ -83,3 +85,11 @@ class JobRetention(Turns[Turn]):
         self._telemetry.record(Metric.JOB_RESULTS_REMOVED, results)
         if jobs or results:
             self._log.info("jobs kept small", removed=jobs, results=results, whole=turn.whole)
+
+    def _warn(self, left: Left) -> None:
+        """Name what nobody sees to, once for each time that it changes."""
+        if any(left) and left != self._warned:
+            self._log.warning(
+                "jobs are left: packhorse reconcile says which, and what each means", **left._asdict()
+            )
+        self._warned = left

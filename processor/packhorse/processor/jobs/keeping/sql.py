@@ -119,3 +119,15 @@ LAST = """
 SELECT '' AS type, r.detail, NULL::float8, NULL::float8 FROM "{schema}".job_retention AS r WHERE r.type = ''
 UNION ALL
 SELECT p.type, NULL, p.keep_row, p.keep_result FROM "{schema}".job_policy AS p ORDER BY 1"""
+
+
+# What nobody sees to, counted up to a bound by small indexes: runs whose lease is over, jobs that are due and not sent, effects that
+# have no answer while their job does not run.
+LEFT = """
+SELECT (SELECT count(*) FROM (SELECT FROM "{schema}".job AS j WHERE j.state <> 'succeeded' AND j.state = 'running'
+            AND j.lease_until < clock_timestamp() - interval '1 minute' LIMIT 10000) AS a),
+       (SELECT count(*) FROM (SELECT FROM "{schema}".job_due AS d WHERE d.due_at < clock_timestamp() - interval '1 minute'
+            LIMIT 10000) AS b),
+       (SELECT count(*) FROM (SELECT FROM "{schema}".job_effect AS e JOIN "{schema}".job AS j ON j.id = e.job_id
+         WHERE e.state = 'intended' AND e.changed_at < clock_timestamp() - (least(e.timeout, 1e9) + 5) * interval '1 second'
+           AND j.state NOT IN ('running', 'retrying') LIMIT 10000) AS c)"""
