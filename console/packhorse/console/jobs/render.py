@@ -191,10 +191,11 @@ def _section(name: str, value: object | None, otherwise: str | None) -> list[Ren
 
 
 def _result(shown: Shown) -> list[RenderableType]:
-    size, kept = shown.facts.job.result_bytes, shown.kept
+    job, kept = shown.facts.job, shown.kept
+    size, gone = job.result_bytes, None if job.purged_at is None else f"none: erased at {at(job.purged_at)}"
     if kept is None:
-        return _section("result", None, None if size is None else f"{counted(size, 'byte')}; {HIDDEN}")
-    parts = _section("result", kept.result, None if size is None else "null")
+        return _section("result", None, gone if size is None else f"{counted(size, 'byte')}; {HIDDEN}")
+    parts = _section("result", kept.result, gone if size is None else "null")
     found = (("checkpoint", kept.checkpoint), ("results of steps", kept.results), ("answers", kept.answers))
     for name, value in found:
         parts += _section(name, value, None) if value else []
