@@ -187,12 +187,15 @@ def declared_job(message: type[TypedMessage], function: Any, options: JobOptions
     permanent = checked_errors(options.get("permanent", ()), what=f"{what}: permanent")
     down = checked_errors(options.get("down", ()), what=f"{what}: down")
     check_apart(permanent, down, what=what)
+    retry = policy_of(options.get("retry"))
+    if retry.budget_seconds <= 0:
+        raise UsageError(f"{what}: a retry budget of {retry.budget!r} is not allowed: more than zero")
     return Handler(
         message=message,
         function=function,
         is_async=is_async,
         tombstones=False,
-        retry=policy_of(options.get("retry")),
+        retry=retry,
         permanent=permanent,
         safe=checked_errors(options.get("safe", ()), what=f"{what}: safe"),
         down=down,

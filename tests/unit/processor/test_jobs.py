@@ -8,7 +8,7 @@ from tests.support.accounts import AccountOpened, AmountMoved
 
 from packhorse.core.errors import OwnershipLost, UsageError
 from packhorse.core.jobs import JobState
-from packhorse.processor import AsyncJobContext, Context, JobContext, Processor
+from packhorse.processor import AsyncJobContext, Context, JobContext, Processor, Retry
 from packhorse.processor.jobs.deciding import LOOK_AGAIN, End, JobRow, Wait, not_had, state_after
 from packhorse.processor.jobs.runs import JobRun, Phase, Runs, abandon
 from packhorse.processor.jobs.values import BadValue, json_of
@@ -35,6 +35,7 @@ def body(job: AmountMoved, ctx: JobContext) -> None: ...
         ({"priorities": []}, "'high', 'normal', 'low'"),
         ({"after_deadline": "drop"}, "'quarantine' or 'expire'"),
         ({"contact": "Ann Smith"}, "payments-oncall"),
+        ({"retry": Retry(budget=0)}, "more than zero"),
         ({"ordering": "key"}, "ordering= is no option"),
         ({"isolation": "group"}, "isolation= is no option"),
     ],

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from uuid import UUID
 
-from packhorse.core.errors import OwnershipLost, PackhorseError, UsageError
 from packhorse.core.logs import Log
-from packhorse.core.message import TypedMessage
-from packhorse.core.text import inert
 from packhorse.processor.durations import Duration
-from packhorse.processor.jobs.values import MOST_CHECKPOINT, MOST_PROGRESS, json_of
-from packhorse.processor.metadata import Metadata
+from packhorse.processor.jobs.chunking import checkpoint_at, pieces, place_in
+from packhorse.processor.jobs.metadata import JobCancelled, JobMetadata
 from packhorse.processor.record import Delivery
 
 if TYPE_CHECKING:
@@ -26,112 +21,13 @@ if TYPE_CHECKING:
     from packhorse.processor.jobs.tools import JobTools
     from packhorse.processor.storing.postgres import AsyncConnection, Connection
     from packhorse.processor.storing.steps import Steps
-    from packhorse.producer import Outgoing
 
+__all__ = ["AsyncJobContext", "JobCancelled", "JobContext"]
 
 T = TypeVar("T")
 
 
-class JobCancelled(PackhorseError):
-    """Raised by `check` where somebody wants the job to stop; let it out of the body, and the job is cancelled or given back."""
-
-
-class _Metadata(Metadata):
-    """What contexts of both kinds know and say without asking the database."""
-
-    __slots__ = ("_run", "_tools")
-
-    def __init__(self, delivery: Delivery, run: JobRun, tools: JobTools, *, group: str, log: Log) -> None:
-        super().__init__(delivery, group=group, attempt=run.attempt, log=log)
-        self._run = run
-        self._tools = tools
-
-    @property
-    def state(self) -> Any:
-        """Return what was given to `checkpoint` last, in whatever run of the job; None when nothing was."""
-        return self._run.state
-
-    @property
-    def request_key(self) -> str | None:
-        """Return the request key that the job was submitted with."""
-        return self._run.request_key
-
-    @property
-    def cancelled(self) -> bool:
-        """Return whether the body should stop: the job is cancelled, its time is over, the process ends, or its lease is lost."""
-        return self._run.cancel is not None or self._run.lost
-
-    @property
-    def stopping(self) -> bool:
-        """Return whether the process ends: keep a checkpoint, and call `check`; the job then goes on elsewhere, uncharged."""
-        return self._run.cancel == "stopping"
-
-    def check(self) -> None:
-        """
-        Go on, or end the body here when it should stop; call it where stopping is safe.
-
-        Raises:
-            JobCancelled: It should stop. Let it out: a cancelled job is then cancelled, one whose time is over has failed, and one
-                whose process ends is given back to be gone on with elsewhere.
-            OwnershipLost: Another worker has taken the job over.
-        """
-        self._run.check_held()
-        if self._run.cancel is not None:
-            raise JobCancelled(self._run.cancel)
-
-    def progress(self, done: int, total: int | None = None, text: str | None = None) -> None:
-        """
-        Say how far the body is, for whoever looks; it is written within a second or two, and costs nothing here.
-
-        Args:
-            done: Of `total`, in units of the body's own.
-            total: None: unknown.
-            text: For people, at most 200 characters; no personal data.
-
-        Raises:
-            UsageError: A number is below zero or no whole one.
-        """
-        from packhorse.processor.jobs.runs import Progress
-
-        for name, value in (("done", done), ("total", total)):
-            if value is not None and (
-                isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62
-            ):
-                raise UsageError(f"progress({name}={value!r}) is not allowed: a whole number from 0")
-        self._run.progress = Progress(done, total, None if text is None else inert(text, limit=MOST_PROGRESS))
-
-    def emit(
-        self,
-        message: TypedMessage,
-        *,
-        key: str | None,
-        headers: Mapping[str, str] | None = None,
-        expires_at: datetime | None = None,
-    ) -> UUID:
-        """
-        Write a follow-up in the transaction of the job's success, and return its id; a run that fails writes none.
-
-        The id is derived from the job's, the group and how many follow-ups came before it in this run, as `Context.emit` does.
-        """
-        draft: Outgoing = self._follow_up(message, key, headers, expires_at)
-        self._run.drafts.append(draft)
-        return draft.id or self.id
-
-    def _keep(self, state: object) -> tuple[str | None, Any]:
-        self._run.check_held()
-        return json_of(state, what="checkpoint", most=MOST_CHECKPOINT), state
-
-    def _write_checkpoint(self, text: str | None, state: object) -> None:
-        run, tools = self._run, self._tools
-        if not tools.ledger.run(tools.store.checkpoint_job(run.job_id, run.token, text)):
-            run.lost = True
-            raise OwnershipLost(
-                f"job {run.job_id} was taken over by another worker; its checkpoint is not written"
-            )
-        run.state = state
-
-
-class JobContext(_Metadata):
+class JobContext(JobMetadata):
     """
     What a `def` body of a job gets beside its input.
 
@@ -220,6 +116,26 @@ class JobContext(_Metadata):
         """
         self._write_checkpoint(*self._keep(state))
 
+    def chunks(self, total: int, size: int = 1_000) -> Iterator[range]:
+        """
+        Yield the positions of *total* items in pieces of *size*, from where the last run of the job left off.
+
+            for piece in ctx.chunks(len(lines), size=500):
+                write(lines[piece.start : piece.stop])
+
+        A piece counts as done when the next one is asked for: then that is kept as the job's checkpoint, progress is told, and the
+        body ends here if it should stop. A crash repeats the piece that was in hand. *total* is the same in each run.
+
+        Raises:
+            UsageError: A number is not allowed, or the body keeps checkpoints of its own.
+            JobCancelled, OwnershipLost, DatabaseUnavailable: As `check` and `checkpoint`.
+        """
+        for piece in pieces(total, size, place_in(self.state)):
+            self.check()
+            yield piece
+            self.checkpoint(checkpoint_at(piece.stop))
+            self.progress(piece.stop, total)
+
     def on_success(self, write: Callable[[Connection], object]) -> None:
         """
         Have *write* called with the connection of the transaction that records the job's success, once the body has returned.
@@ -230,7 +146,7 @@ class JobContext(_Metadata):
         self._run.writes.append(write)
 
 
-class AsyncJobContext(_Metadata):
+class AsyncJobContext(JobMetadata):
     """What an `async def` body of a job gets beside its input; attributes and promises are those of `JobContext`."""
 
     __slots__ = ("_done", "_effects")
@@ -277,6 +193,14 @@ class AsyncJobContext(_Metadata):
     async def checkpoint(self, state: object) -> None:
         """Keep *state*, as `JobContext.checkpoint`."""
         await _apart(self._write_checkpoint, *self._keep(state))
+
+    async def chunks(self, total: int, size: int = 1_000) -> AsyncIterator[range]:
+        """Yield positions in pieces, for `async for`, as `JobContext.chunks`."""
+        for piece in pieces(total, size, place_in(self.state)):
+            self.check()
+            yield piece
+            await self.checkpoint(checkpoint_at(piece.stop))
+            self.progress(piece.stop, total)
 
     def on_success(self, write: Callable[[AsyncConnection], Awaitable[object] | None]) -> None:
         """Have *write* called, and awaited, in the transaction of the success, as `JobContext.on_success`."""

@@ -204,3 +204,30 @@ def test_a_follow_up_is_written_with_the_success_alone(jobs: JobGround) -> None:
     with jobs.processing(app):
         jobs.until_state(handle.id, "succeeded")
     assert jobs.rows("SELECT count(*) FROM packhorse.outbox WHERE aggregateid = 'k'") == [(1,)]
+
+
+def test_work_in_pieces_goes_on_behind_the_last_one_that_was_done(jobs: JobGround) -> None:
+    """Fails when a piece counts before it is done, or the next run begins anew."""
+    seen: list[tuple[int, range]] = []
+
+    def body(job: Any, ctx: JobContext) -> None:
+        for piece in ctx.chunks(25, size=10):
+            seen.append((ctx.attempt, piece))
+            if ctx.attempt == 1 and piece.start == 10:
+                raise ValueError("in the middle")
+
+    async def abody(job: Any, ctx: AsyncJobContext) -> None:
+        seen.extend([(ctx.attempt, piece) async for piece in ctx.chunks(25, size=10)])
+
+    app = working(jobs.namespace, body=body)
+    jobs.make_topics(app)
+    handle = jobs.submit(1)
+    with jobs.processing(app):
+        jobs.until_state(handle.id, "succeeded")
+    assert seen == [(1, range(10)), (1, range(10, 20)), (2, range(10, 20)), (2, range(20, 25))]
+    assert jobs.job(handle.id, "progress_done, progress_total") == (25, 25)
+    seen.clear()
+    handle = jobs.submit(2)
+    with jobs.processing(working(jobs.namespace, body=abody)):
+        jobs.until_state(handle.id, "succeeded")
+    assert [piece for _, piece in seen] == [range(10), range(10, 20), range(20, 25)]
