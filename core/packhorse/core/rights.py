@@ -18,7 +18,8 @@ class Right(StrEnum):
     """
     What an act or a look needs.
 
-    SEE: look at everything but personal fields. ACT: redrive, discard, restore, replay, pause, resume, note, acknowledge.
+    SEE: look at everything but personal fields. ACT: redrive, discard, restore, replay, pause, resume, note, acknowledge,
+    cancel jobs, resolve their outside effects.
     ADMINISTER: purge, reset offsets, say who may do what. PERSONAL: see fields that their schema marks personal. EDIT: send an
     edited copy. The last two come with no role: they are given by name.
     """
