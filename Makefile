@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 export UV_PYTHON_DOWNLOADS = never
 
 .DEFAULT_GOAL := help
-.PHONY: help install test check quick format format-check lint types imports demo lock reference clean
+.PHONY: help install browser test check quick format format-check lint types imports demo lock reference clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -22,6 +22,9 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+browser: $(STAMP) ## Get a Chromium for the tests of pages, unless one is there
+	$(BIN)/python -m tests.support.chromium
 
 test: $(STAMP) ## Run all tests, on a real Kafka, Postgres and registry (started if none is named)
 	$(BIN)/python -m pytest $(T)

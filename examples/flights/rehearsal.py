@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from examples.flights.children import Children
+from examples.common.children import Children
 from examples.flights.standing import Standing
 from examples.flights.timeline import Movement
 from examples.flights.trouble import (

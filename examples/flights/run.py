@@ -10,15 +10,16 @@ from pathlib import Path
 
 import psycopg
 
+from examples.common.children import Children
+from examples.common.surroundings import Surroundings, surroundings
 from examples.flights import dataset, sql
-from examples.flights.children import Children
 from examples.flights.flights import Flight, Zones, read_flights
 from examples.flights.messages import FlightScheduled
 from examples.flights.recount import recount
 from examples.flights.rehearsal import Rehearsal, cast_of
 from examples.flights.show import Screen
 from examples.flights.standing import Lookout
-from examples.flights.surroundings import Surroundings, prepare, surroundings
+from examples.flights.surroundings import FIGURES, prepare
 from examples.flights.timeline import Movement, in_order, plans
 from examples.flights.verify import (
     Check,
@@ -80,8 +81,11 @@ def run(options: Options, screen: Screen) -> bool:
     days = {flight.day for flight in flights}
     screen.say(f"{len(flights):,} flights read, {min(days)} to {max(days)}")
     with ExitStack() as undo:
-        around = undo.enter_context(surroundings(options.folder, screen, keep=options.keep))
-        children = undo.enter_context(Children(options.folder, around.variables))
+        namespace = FlightScheduled.__packhorse__.namespace
+        around = undo.enter_context(
+            surroundings(options.folder, screen, name="flights", namespace=namespace, keep=options.keep)
+        )
+        children = undo.enter_context(Children(options.folder, around.variables, app=FIGURES))
         screen.say("making tables, schemas and topics")
         prepare(around, children)
         demo = undo.enter_context(Demo(around, children, screen, flights))

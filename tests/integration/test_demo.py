@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
-from tests.support.wait import eventually
+from tests.support.topics import removed_topics
 
 from packhorse.local.settings import Endpoints
 
@@ -19,22 +18,8 @@ SOURCE = "airline.aircraft"
 @pytest.fixture
 def _no_topics(stack: Endpoints) -> Iterator[None]:
     """Remove the demo's topics, before and after: it refuses a broker that has them."""
-    _remove_topics(stack)
-    yield
-    _remove_topics(stack)
-
-
-def _remove_topics(stack: Endpoints) -> None:
-    admin = AdminClient({"bootstrap.servers": stack.kafka_bootstrap})
-    if found := _topics(admin):
-        for removed in admin.delete_topics(found).values():
-            removed.result()
-    eventually(lambda: not _topics(admin), what="the topics are removed")
-
-
-def _topics(admin: AdminClient) -> list[str]:
-    """Return the source, its tiers and its quarantine, as far as they exist."""
-    return [name for name in admin.list_topics(timeout=10).topics if name.startswith(SOURCE)]
+    with removed_topics(stack.kafka_bootstrap, SOURCE):
+        yield
 
 
 @pytest.mark.usefixtures("_no_topics")

@@ -162,3 +162,23 @@ def lose_topic(bootstrap: str, topic: str, *, partitions: int = 3, **config: str
     """Delete *topic* and make it anew, empty."""
     delete_topic(bootstrap, topic)
     make_topic(bootstrap, topic, partitions=partitions, **config)
+
+
+@contextmanager
+def removed_topics(bootstrap: str, prefix: str) -> Iterator[None]:
+    """Remove the topics whose names begin with *prefix*, before the block and after it."""
+    _remove(bootstrap, prefix)
+    yield
+    _remove(bootstrap, prefix)
+
+
+def _remove(bootstrap: str, prefix: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def found() -> list[str]:
+        return [name for name in admin.list_topics(timeout=10).topics if name.startswith(prefix)]
+
+    if names := found():
+        for removed in admin.delete_topics(names).values():
+            removed.result()
+    eventually(lambda: not found(), what="the topics are removed")

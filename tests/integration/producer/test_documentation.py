@@ -1,10 +1,14 @@
 """The examples of the pages on writing and submitting run, each in turn, on a real database."""
 
+import asyncio
 import re
 from dataclasses import dataclass
+from inspect import getsource, signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import httpx
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -16,10 +20,13 @@ from packhorse.core.jobs import JobState
 from packhorse.core.message import MessageType
 from packhorse.producer import Cancelling
 from packhorse.producer.jobs.drafts import JobExtra
+from packhorse.producer.jobs.web import JobsApp
+from packhorse.producer.jobs.web.showing import shown_job
 from packhorse.testing import register_for_tests
 
 PAGES = Path(__file__).parents[3] / "docs/how-to"
 PAGE, JOBS_PAGE = PAGES / "write-messages.md", PAGES / "submit-jobs.md"
+HTTP_PAGE = PAGES / "serve-jobs-over-http.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +88,48 @@ def test_the_examples_of_the_page_on_jobs_run(url: str, capsys: pytest.CaptureFi
         assert connection.execute("SELECT count(*) FROM packhorse.job").fetchone() == (3,)
 
 
+def test_the_examples_of_the_page_on_http_run(url: str) -> None:
+    names: dict[str, Any] = {"url": url, "ReportRequest": ReportRequest}
+    with psycopg.connect(url) as connection:
+        register_for_tests(connection, ReportRequest)
+    for block in blocks_of(HTTP_PAGE):
+        exec(block, names)
+    user = SimpleNamespace(name="ann", tenant="north")
+
+    async def signed(scope: Any, receive: Any, send: Any) -> None:
+        await names["jobs"]({**scope, "user": user}, receive, send)
+
+    async def asked() -> tuple[httpx.Response, httpx.Response]:
+        transport = httpx.ASGITransport(app=signed)
+        async with names["jobs"], httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            sent = await client.post("/reports", json={"month": "2026-07"})
+            return sent, await client.get(sent.headers["location"])
+
+    sent, job = asyncio.run(asked())
+    assert (sent.status_code, job.json()["state"]) == (202, "accepted")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT n FROM business").fetchone() == (18,)
+        assert connection.execute("SELECT actor, tenant FROM packhorse.job").fetchone() == ("ann", "north")
+
+
+def test_the_page_on_http_names_every_field_of_a_job() -> None:
+    text = HTTP_PAGE.read_text(encoding="utf-8")
+    for word in (*signature(JobsApp).parameters, *shown_names()):
+        if word not in {"database_url", "submit", "clock", "chance", "outbox", "id", "type"}:
+            assert word in text, word
+
+
+def shown_names() -> list[str]:
+    return re.findall(r'^        "(\w+)": ', getsource(shown_job), re.MULTILINE)
+
+
 def test_the_page_on_jobs_names_every_state_and_argument() -> None:
     text = JOBS_PAGE.read_text(encoding="utf-8")
     for word in (*JobState, *JobExtra.__annotations__):
         assert f"`{word}" in text, word
 
 
-@pytest.mark.parametrize("page", [PAGE, JOBS_PAGE], ids=["writing", "jobs"])
+@pytest.mark.parametrize("page", [PAGE, JOBS_PAGE, HTTP_PAGE], ids=["writing", "jobs", "http"])
 @pytest.mark.parametrize("word", ["queue", "exactly-once", "DLQ", "dead letter"])
 def test_the_page_uses_the_words_of_the_glossary(page: Path, word: str) -> None:
     assert word not in page.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from tests.support import job_rows
 from tests.support.accounts import AccountOpened, AmountMoved
 
 from packhorse.core.errors import Forbidden, InvalidMessage, NotSignedIn
-from packhorse.producer import Job, JobDraft, Outbox
+from packhorse.producer import Job, JobHandle, Outbox
 from packhorse.producer.jobs.web import Act, Asked, Caller, JobsApp, Order
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ def authorise(asked: Asked) -> Caller | None:
     return Caller(actor=f"{tenant}-ann", tenant=tenant)
 
 
-async def open_account(order: Order) -> JobDraft[AccountOpened]:
+async def open_account(order: Order) -> JobHandle[AccountOpened]:
     """Open an account of the caller's, with a row of the application's in the same transaction."""
     await order.connection.execute("INSERT INTO business VALUES (1)")
     if order.body.get("limit") == 666:
@@ -45,7 +45,7 @@ async def open_account(order: Order) -> JobDraft[AccountOpened]:
         raise Forbidden("accounts are opened by the bank alone")
     if order.body.get("limit") == 500:
         raise ValueError("a secret value")
-    return JobDraft(input=order.read(AccountOpened, owner=order.caller.actor))
+    return await order.submit(order.read(AccountOpened, owner=order.caller.actor), priority="high")
 
 
 def make(url: str, **given: Any) -> "Make":
@@ -208,7 +208,15 @@ def test_a_job_that_failed_shows_a_code_and_what_was_declared_safe(
     job_id = job_rows.stopped(database_connection, tenant="north", reason="attempts-exhausted")
     said = once(app, "GET", f"/{job_id}").json()
     assert (said["state"], said["over"], said["needs_person"]) == ("quarantined", False, True)
-    assert said["reason"] == "attempts-exhausted"
+    assert (said["reason"], said["error"]) == ("attempts-exhausted", None)
+    told = "UPDATE packhorse.job SET error = %s WHERE id = %s"
+    for error, safe in (
+        ("reports.NotClosed at work.py:7 in report: March is not closed", "March is not closed"),
+        ("packhorse.core.errors.NotReady at work.py:7 in report: role writer may not", None),
+        ("psycopg.errors.UniqueViolation (23505) at work.py:7 in report", None),
+    ):
+        database_connection.execute(told, (error, job_id))
+        assert once(app, "GET", f"/{job_id}").json()["error"] == safe
     waiting = job_rows.accepted(database_connection, tenant="north")
     database_connection.execute("SELECT packhorse.cancel_job(%s, 'ops', 'Ann Smith wanted it')", (waiting,))
     answer = once(app, "GET", f"/{waiting}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from uuid import UUID
@@ -16,7 +15,7 @@ from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, Clock
 from packhorse.core.errors import RequestKeyConflict, SettingsError, UnknownId, UsageError
 from packhorse.core.jobs import NEEDS_PERSON, IllegalTransition
 from packhorse.core.message import TypedMessage
-from packhorse.producer.jobs.drafts import Cancelling, JobDraft, JobHandle
+from packhorse.producer.jobs.drafts import Cancelling, JobHandle
 from packhorse.producer.jobs.reading import Job
 from packhorse.producer.jobs.status import Jobs
 from packhorse.producer.jobs.web import showing
@@ -61,8 +60,8 @@ class JobsApp:
     Args:
         database_url: libpq URL or connection string; a role with the grants of a writer will do.
         submit: The kinds of jobs that may be submitted, by their names in addresses: small letters, digits and hyphens. Each is
-            a message class, whose fields the body then has, or a function that makes the job of an `Order`, in the job's own
-            transaction; one that is not async must not block.
+            a message class, whose fields the body then has, or an async function that submits the job of an `Order`, in the job's
+            own transaction.
         authorise: Says who sent a request, if they may do what it asks; see `Asked`. One that is not async must not block.
         links: Names further addresses of a job: `result` is shown once it has succeeded, `request` leads to what it came from.
         late_after: By the class of a job's input, the seconds after which one that is not over is shown as late.
@@ -138,6 +137,18 @@ class JobsApp:
     ) -> None:
         await self.close()
 
+    def shown(self, job: Job, base: str) -> dict[str, Any]:
+        """
+        Return what `GET` answers of *job*, for pages that an application makes itself.
+
+        Args:
+            job: As `Jobs.get` returns it; whether who asks may see it is for you to say.
+            base: Where this application is mounted, such as "/jobs".
+        """
+        more = {} if self._links is None else self._links(job)
+        late = showing.is_late(job, after=self._late.get(job.type), now=self._clock.now())
+        return showing.shown_job(job, late=late, links=showing.links_of(job, base, more))
+
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         if self._authorise is None:
             return FORBIDDEN
@@ -174,19 +185,20 @@ class JobsApp:
         self, make: Make, body: Mapping[str, Any], caller: Caller, key: str | None, scope: Scope
     ) -> JobHandle[Any]:
         async with self._writers.transaction() as connection:
-            order = Order(body=body, caller=caller, connection=connection, scope=scope)
-            draft = await _awaited(make(order))
-            if not isinstance(draft, JobDraft):
-                raise UsageError(
-                    f"a function of submit= returned {type(draft).__name__}; return JobDraft(input=…)"
-                )
-            said = replace(
-                draft,
-                actor=caller.actor,
-                tenant=caller.tenant or draft.tenant,
-                request_key=key or draft.request_key,
+            order = Order(
+                body=body,
+                caller=caller,
+                request_key=key,
+                connection=connection,
+                outbox=self._outbox,
+                scope=scope,
             )
-            return (await self._outbox.asubmit_many(connection, [said]))[0]
+            handle = await make(order)
+            if not isinstance(handle, JobHandle):
+                raise UsageError(
+                    f"a function of submit= returned {type(handle).__name__}; return the handle of the job"
+                )
+            return handle
 
     async def _conflict(self, existing: UUID, target: Target, scope: Scope) -> Answer:
         job = await self._readable(existing, scope)
@@ -211,11 +223,12 @@ class JobsApp:
         return self._shown(job, target.base, known=known)
 
     async def _waited(self, job: Job, base: str, known: str | None, receive: Receive, seconds: float) -> Job:
-        """Return the job once it is over or needs a person, or is another than *known*; or how it stands after *seconds*."""
+        """Return the job once it is over, or another than *known*; without *known* a person's turn ends the wait too."""
 
         def enough(job: Job) -> bool:
-            changed = known is not None and self._shown(job, base, known=known).status != 304
-            return job.rests or changed
+            if known is None or job.finished_at is not None:
+                return job.rests
+            return self._shown(job, base, known=known).status != 304
 
         return await until(
             enough, job, lambda: self._jobs.aget(job.id), receive, seconds=seconds, clock=self._clock
@@ -258,10 +271,7 @@ class JobsApp:
         return job if job is not None and caller is not None and _is_of(job, caller) else None
 
     def _shown(self, job: Job, base: str, *, status: int = 200, known: str | None = None) -> Answer:
-        more = {} if self._links is None else self._links(job)
-        late = showing.is_late(job, after=self._late.get(job.type), now=self._clock.now())
-        value = showing.shown_job(job, late=late, links=showing.links_of(job, base, more))
-        return showing.job_answer(status, value, self._retry(job), known=known)
+        return showing.job_answer(status, self.shown(job, base), self._retry(job), known=known)
 
     def _retry(self, job: Job) -> int | None:
         return showing.retry_after(job, now=self._clock.now())
@@ -271,7 +281,7 @@ def _maker(given: type[TypedMessage] | Make) -> Make:
     if not isinstance(given, type):
         return given
     message_type(given)  # a class that is none is to be found at the start
-    return lambda order: JobDraft(input=order.read(given))
+    return lambda order: order.submit(order.read(given))
 
 
 async def _awaited(value: T | Awaitable[T]) -> T:

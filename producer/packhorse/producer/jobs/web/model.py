@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 
 from packhorse.core.errors import ValueMismatch
 from packhorse.core.message import TypedMessage
-from packhorse.producer.jobs.drafts import JobDraft
+from packhorse.producer.jobs.drafts import JobExtra, JobHandle
 from packhorse.producer.jobs.reading import Job
 from packhorse.schemas.redaction import shown
 from packhorse.schemas.sent import message_from_json
 
 if TYPE_CHECKING:
+    from packhorse.producer.outbox import Outbox
     from packhorse.producer.postgres import AsyncConnection
 
 M = TypeVar("M", bound=TypedMessage)
@@ -74,13 +75,17 @@ class Order:
     Attributes:
         body: The JSON object that was sent.
         caller: Who sent it.
+        request_key: The Idempotency-Key; None without one.
         connection: A psycopg AsyncConnection: what is written there is committed with the job, or not at all.
+        outbox: What the job is submitted with.
         scope: The request's ASGI scope.
     """
 
     body: Mapping[str, Any] = field(repr=False)
     caller: Caller
+    request_key: str | None = field(repr=False)
     connection: AsyncConnection = field(repr=False)
+    outbox: Outbox = field(repr=False)
     scope: Mapping[str, Any] = field(repr=False)
 
     def read(self, cls: type[M], **given: Any) -> M:
@@ -96,11 +101,28 @@ class Order:
             )
         return message_from_json(cls, {**self.body, **{name: shown(value) for name, value in given.items()}})
 
+    async def submit(self, job: M, **extra: Unpack[JobExtra]) -> JobHandle[M]:
+        """
+        Submit *job* for the caller, with the request's key; *extra* as `Outbox.submit` takes it, and wins.
+
+        Look at `is_new` before you write rows of your own: the same request gives the job that is there already.
+
+        Raises:
+            RequestKeyConflict, InvalidMessage: As `Outbox.submit`; the caller is answered with 409 or 422.
+        """
+        said: JobExtra = {
+            "actor": self.caller.actor,
+            "tenant": self.caller.tenant,
+            "request_key": self.request_key,
+        }
+        said.update(extra)
+        return await self.outbox.asubmit(self.connection, job, **said)
+
 
 Authorise: TypeAlias = Callable[[Asked], "Caller | Awaitable[Caller | None] | None"]
 """Say who sent a request, if they may do what it asks; None if not. May raise NotSignedIn, which answers 401."""
-Make: TypeAlias = Callable[[Order], "JobDraft[Any] | Awaitable[JobDraft[Any]]"]
-"""Make a job of a request. May raise InvalidMessage, which answers 422 with its text, and Forbidden, which answers 403."""
+Make: TypeAlias = Callable[[Order], Awaitable[JobHandle[Any]]]
+"""Submit the job of a request. May raise InvalidMessage, which answers 422 with its text, and Forbidden, which answers 403."""
 Links: TypeAlias = Callable[[Job], Mapping[str, str]]
 """Name addresses that belong to a job, such as `result` and `request`."""
 

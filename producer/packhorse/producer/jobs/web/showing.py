@@ -25,7 +25,8 @@ def shown_job(job: Job, *, late: bool, links: Mapping[str, str]) -> dict[str, An
     """
     Return what is shown of *job*, as JSON has it.
 
-    Who acted and in what words stays inside: of a reason its code is shown, and nothing that a person wrote.
+    Who acted and in what words stays inside: of a reason its code is shown, and nothing that a person wrote; of an error the text
+    that was declared safe, and not where in the code it was.
     """
     succeeded = job.state is JobState.SUCCEEDED
     return {
@@ -39,7 +40,7 @@ def shown_job(job: Job, *, late: bool, links: Mapping[str, str]) -> dict[str, An
         "attempt": job.attempt,
         "progress": _progress(job),
         "reason": job.reason if job.reason and _CODE.match(job.reason) else None,
-        "error": None if succeeded or job.error is None else inert(job.error, limit=_MOST_TEXT),
+        "error": None if succeeded or job.error is None else safe_text(job.error),
         "result": job.result if succeeded else None,
         "correlation_id": job.correlation_id,
         "accepted_at": _time(job.accepted_at),
@@ -50,6 +51,17 @@ def shown_job(job: Job, *, late: bool, links: Mapping[str, str]) -> dict[str, An
         "expires_at": _time(job.expires_at),
         "links": dict(links),
     }
+
+
+def safe_text(error: str) -> str | None:
+    """
+    Return the text of an error that the application declared safe; None for one that has none, or is of Packhorse itself.
+
+    >>> safe_text("shop.NoStock at shop/work.py:7 in pack: nothing left"), safe_text("ValueError at shop/work.py:9 in pack")
+    ('nothing left', None)
+    """
+    about, _, text = error.partition(": ")
+    return inert(text, limit=_MOST_TEXT) if text and not about.startswith("packhorse.") else None
 
 
 def links_of(job: Job, base: str, more: Mapping[str, str]) -> dict[str, str]:

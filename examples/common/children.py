@@ -14,7 +14,6 @@ from packhorse.local.launcher import Command, Launcher
 from packhorse.local.places import tail
 
 CHECKOUT = Path(__file__).parents[2]
-FIGURES = "examples.flights.figures:app"
 _TAIL = 20
 
 
@@ -27,13 +26,18 @@ class Children:
     Commands of Packhorse that run beside this process.
 
     They end with the block, and with this process however it ends: a guard watches it (see packhorse.local.guard).
+
+    Args:
+        folder: Where their logs go.
+        environment: What they are told beside what this process is.
+        app: What `packhorse processor run` runs.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], *, app: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for log in folder.glob("*.log"):
             log.unlink()  # of an earlier run
-        self._folder = folder
+        self._folder, self._app = folder, app
         self._environment = {**os.environ, **environment}
         self._launcher = Launcher(folder / "guard.log")
         self._pids: dict[str, int] = {}
@@ -71,8 +75,8 @@ class Children:
         self._start("relay", "relay", "run")
 
     def start_processor(self) -> None:
-        """Start the processor with the figures' handlers."""
-        self._start("processor", "processor", "run", FIGURES)
+        """Start the processor."""
+        self._start("processor", "processor", "run", self._app)
 
     def kill(self, name: str) -> None:
         """Kill the child *name* with SIGKILL: it has no moment to tidy up."""
