@@ -326,6 +326,21 @@ def test_the_processors_role_may_do_it_and_nobody_without_rights(
         connection.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}".encode())
 
 
+def test_a_look_goes_through_all_steps_and_changes_nothing(connection: Connection, database: str) -> None:
+    """Fails when a look ends where a turn would have to be had."""
+    jobs(connection, "succeeded", ago=OLD, count=25)
+    jobs(connection, "succeeded", ago=MIDDLE, count=5)
+    retention = JobRetention(JobTables(database, "packhorse"), JobRules(step=4), every=60, by="t")
+    clock = numbers(1_000, 30)
+    looked = retention.run(lambda _: None, lambda: float(next(clock)), act=False)
+    assert looked is not None
+    assert (looked.seen, looked.jobs, looked.results) == (30, {TYPE: 25}, {TYPE: 5})
+    assert len(holding(connection, left(connection))) == 30
+    acted = retention.run(lambda _: None, lambda: float(next(clock)))
+    assert acted is not None
+    assert (acted.seen, acted.jobs, acted.results) == (30, {TYPE: 25}, {TYPE: 5})
+
+
 def test_the_command_says_what_would_go_does_it_and_tells_of_it(
     connection: Connection, database: str
 ) -> None:

@@ -128,20 +128,31 @@ def broken(connection: Connection) -> dict[str, set[UUID]]:
         found["effect-without-answer"].add(asked)
 
     (unread,) = jobs(connection, "accepted", ago=HOUR, group=None)
-    recorded(connection, id=unread, key=None, aggregatetype="reports")
+    connection.execute(
+        "INSERT INTO packhorse.outbox (id, aggregatetype, type, schema_version, created_at) SELECT id, 'reports', type, '1',"
+        " (clock_timestamp() - interval '1 hour') AT TIME ZONE 'UTC' FROM packhorse.job WHERE id = %s",
+        (unread,),
+    )
     found["not-published"] = {unread}
 
     (late,) = jobs(connection, "accepted", ago=HOUR, group=None)
     due(connection, late, -timedelta(minutes=2))
     found["due-not-sent"] = {late}
     found["message-lost"] = set(jobs(connection, "accepted", ago=HOUR, group=None))
+    (given_up,) = jobs(connection, "accepted", ago=HOUR, group=None)
+    recorded(connection, id=given_up, key=None, aggregatetype="reports")
+    connection.execute(
+        "INSERT INTO packhorse.relay_discard (message_id, hold_id, aggregatetype, seq, actor, why) VALUES (%s, 0, 'reports', 1, 'ann', 'x')",
+        (given_up,),
+    )
+    found["message-lost"].add(given_up)
 
     (rests,) = jobs(connection, "retrying", ago=HOUR)
     (redriven,) = jobs(connection, "quarantined", ago=HOUR)
-    (given_up,) = jobs(connection, "uncertain", ago=HOUR)
+    (dropped,) = jobs(connection, "uncertain", ago=HOUR)
     (restored,) = jobs(connection, "discarded", ago=HOUR)
     connection.execute(OFF)
-    states = {rests: "quarantined", redriven: "redriven", given_up: "discarded", restored: "quarantined"}
+    states = {rests: "quarantined", redriven: "redriven", dropped: "discarded", restored: "quarantined"}
     for job, state in states.items():
         rested(connection, job, group=GROUP, topic=TOPIC, reason="uncertain" if job == restored else "r")
         connection.execute(
@@ -225,6 +236,19 @@ def test_what_is_safe_is_put_right_on_the_record_and_the_rest_is_left(
         list(wrong["behind-its-message"]),
     )
     assert by == 4
+
+
+def test_a_message_that_the_relay_holds_back_is_not_published(connection: Connection, database: str) -> None:
+    """Fails when the horizon alone is asked, which passes what a hold leaves out."""
+    (held,) = jobs(connection, "accepted", ago=HOUR, group=None)
+    connection.execute(
+        "INSERT INTO packhorse.relay_hold (shard, scope, aggregatetype, message_id, code, reason, heals, horizon)"
+        " SELECT 0, 'row', 'reports', %s, 'bad-row', 'x', false, pg_current_snapshot()",
+        (held,),
+    )
+    recorded(connection, id=held, key=None, aggregatetype="reports")
+    horizon_past_all(connection)
+    assert reconcile(database, "--unpublished-after", "0", code=1) == {"not-published": (1, {str(held)})}
 
 
 def test_a_name_that_a_claim_has_just_taken_is_not_freed(connection: Connection, database: str) -> None:

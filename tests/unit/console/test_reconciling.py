@@ -26,8 +26,8 @@ ID = UUID(int=7)
 
 def job(state: str, **given: Any) -> OpenJob:
     values: dict[str, Any] = {
-        "group": "g", "topic": "t", "age": 600.0, "lease_over": None, "outcome": None, "rests": None, "rest_reason": None,
-        "overdue": None, "outbox": None, **given,
+        "group": "g", "topic": "t", "lease_over": None, "outcome": None, "rests": None, "rest_reason": None,
+        "overdue": None, "outbox": None, "written": 600.0, **given,
     }  # fmt: skip
     return OpenJob(id=ID, type="T", state=JobState(state), **values)
 
@@ -37,9 +37,9 @@ def job(state: str, **given: Any) -> OpenJob:
     [
         (job("accepted", outbox="published"), None),
         (job("accepted", outbox="unpublished"), Name.UNPUBLISHED),
-        (job("accepted", outbox="unpublished", age=200.0), None),
+        (job("accepted", outbox="unpublished", written=200.0), None),
         (job("accepted", outbox="gone"), Name.LOST),
-        (job("accepted", outbox=None, age=1.0), None),
+        (job("accepted", outbox=None), None),
         (job("accepted", overdue=-50.0), None),
         (job("accepted", overdue=59.0), None),
         (job("accepted", overdue=61.0), Name.OVERDUE),

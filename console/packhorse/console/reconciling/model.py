@@ -70,7 +70,7 @@ MEANINGS: Mapping[Name, Meaning] = {
         means="its time has come and no processor of its topic has sent its message: start one that handles the type"
     ),
     Name.LOST: Meaning(
-        means="the job was accepted, and neither outbox nor inbox know its message. If it is older than the outbox keeps its rows, "
+        means="the job was accepted, and neither outbox nor inbox know its message, or a person gave it up at the relay. If it is older than the outbox keeps its rows, "
         "the message may lie unread on its topic: see packhorse processor status. Else it is lost: packhorse job cancel ID, and submit the "
         "work anew"
     ),
@@ -118,7 +118,7 @@ class Finding:
     @property
     def left(self) -> int:
         """Return how many there still are."""
-        return self.count - self.mended
+        return max(self.count - self.mended, 0)
 
     def add(self, ids: Iterable[UUID], count: int | None = None) -> None:
         """Add jobs; *count* of them where they are not all given."""
@@ -133,12 +133,12 @@ class OpenJob:
     One job that has not succeeded, and what other tables say of it.
 
     Attributes:
-        age: Seconds since it changed last.
         lease_over: Seconds since its lease ran out; negative while it stands, None without one.
         outcome: Its inbox row's; None without one.
         rests: The state of its message in quarantine, and why it is there; None without one.
         overdue: Seconds since it was due, where it waits for that; negative before.
         outbox: Where its message is, as far as that had to be asked: published, unpublished, or gone.
+        written: Seconds since the outbox has it, as far as that had to be asked.
     """
 
     id: UUID
@@ -146,13 +146,13 @@ class OpenJob:
     state: JobState
     group: str | None
     topic: str
-    age: float
     lease_over: float | None
     outcome: str | None
     rests: str | None
     rest_reason: str | None
     overdue: float | None
     outbox: str | None
+    written: float | None
 
 
 def judge(job: OpenJob, *, unpublished_after: float) -> Name | None:
@@ -169,7 +169,8 @@ def judge(job: OpenJob, *, unpublished_after: float) -> Name | None:
         return Name.OVERDUE if job.overdue > PATIENCE else None
     if job.outbox == "gone":
         return Name.LOST
-    return Name.UNPUBLISHED if job.outbox == "unpublished" and job.age > unpublished_after else None
+    waits = job.outbox == "unpublished" and (job.written or 0.0) > unpublished_after
+    return Name.UNPUBLISHED if waits else None
 
 
 def _judge_resting(job: OpenJob) -> Name | None:

@@ -27,10 +27,10 @@ WITH seen AS MATERIALIZED (
     FROM {schema}.job AS j WHERE j.state = %(state)s AND j.state <> 'succeeded' AND (j.type, j.id) > (%(type)s, %(id)s::uuid)
     ORDER BY j.type, j.id LIMIT %(step)s
 )
-SELECT s.id, s.type, s.state, s.group_id AS "group", s.topic, s.age, s.lease_over, i.outcome, q.state AS rests, q.reason AS rest_reason,
+SELECT s.id, s.type, s.state, s.group_id AS "group", s.topic, s.lease_over, i.outcome, q.state AS rests, q.reason AS rest_reason,
        d.overdue,
        CASE WHEN s.state = 'accepted' AND i.outcome IS NULL AND d.overdue IS NULL AND s.age > %(patience)s
-            THEN coalesce(o.place, 'gone') END AS outbox
+            THEN coalesce(o.place, 'gone') END AS outbox, o.written
 FROM seen AS s
 LEFT JOIN LATERAL (SELECT i.outcome FROM {schema}.inbox AS i WHERE i.message_id = s.id AND i.topic = s.topic
     AND (s.group_id IS NULL OR i.group_id = s.group_id) LIMIT 1) AS i ON true
@@ -39,7 +39,12 @@ LEFT JOIN LATERAL (SELECT q.state, q.reason FROM {schema}.quarantined_message AS
 LEFT JOIN LATERAL (SELECT extract(epoch FROM clock_timestamp() - d.due_at)::float8 AS overdue FROM {schema}.job_due AS d
     WHERE d.job_id = s.id) AS d ON true
 LEFT JOIN LATERAL (
-    SELECT CASE WHEN pg_visible_in_snapshot(o.xid, r.horizon)
+    SELECT extract(epoch FROM clock_timestamp() - o.created_at AT TIME ZONE 'UTC')::float8 AS written,
+        CASE WHEN EXISTS (SELECT FROM {schema}.relay_discard AS d WHERE d.message_id = o.id) THEN 'gone'
+        WHEN EXISTS (SELECT FROM {schema}.relay_hold AS h WHERE h.state <> 'ended' AND h.aggregatetype = o.aggregatetype
+            AND NOT pg_visible_in_snapshot(o.xid, h.horizon) AND CASE h.scope WHEN 'row' THEN h.message_id = o.id
+                WHEN 'key' THEN h.aggregateid = o.aggregateid ELSE h.scope <> 'partition' END) THEN 'unpublished'
+        WHEN pg_visible_in_snapshot(o.xid, r.horizon)
         OR (r.target IS NOT NULL AND pg_visible_in_snapshot(o.xid, r.target) AND o.seq <= r.progress) THEN 'published'
         ELSE 'unpublished' END AS place
     FROM {schema}.outbox AS o LEFT JOIN {schema}.relay AS r ON r.shard = mod(

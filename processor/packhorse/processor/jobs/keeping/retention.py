@@ -54,9 +54,7 @@ class JobRetention(Turns[Turn]):
             return
         facts = self._tables.facts(self._rules)
         yield
-        yield from self._walk(
-            turn, facts, lambda after, until: self._tables.step(self._by, self._rules, after, until)
-        )
+        yield from self._walk(turn, facts, self._step)
         if not self._tables.renew(self._by):
             return
         self._tables.record(self._by, turn, facts.now)
@@ -76,8 +74,10 @@ class JobRetention(Turns[Turn]):
                 turn.add(done)
                 after = done.after if done.seen == self._rules.step else None
                 yield
-                if not self._has_turn():
-                    return
+
+    def _step(self, after: UUID, until: UUID) -> Step:
+        self._has_turn()  # a sign of life; the step itself asks whose turn it is
+        return self._tables.step(self._by, self._rules, after, until)
 
     def _tell(self, turn: Turn) -> None:
         jobs, results = sum(turn.jobs.values()), sum(turn.results.values())
