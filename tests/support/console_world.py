@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from psycopg.types.json import Jsonb
 from tests.support.console_api import token_for
 from tests.support.console_rows import new_id, rested
-from tests.support.job_rows import running, stopped, uncertain
+from tests.support.job_rows import accepted, register_reference, running, stopped, uncertain
 from tests.support.topics import make_topic
 
 from packhorse.processor.kafka.admin import BrokerQuestions
@@ -217,6 +217,12 @@ def _job_redrive(world: World) -> Asked:
     return asked({"job_id": job_id}, body)
 
 
+def _job_send(world: World) -> Asked:
+    register_reference(world.connection)
+    topic = "airline.jobs" if world.topic is None else world.topic.replace(".flights", ".jobs")
+    return asked({"job_id": accepted(world.connection, topic=topic)}, {"why": WHY})
+
+
 CALLS: dict[str, Callable[[World], Asked]] = {
     "message_status": lambda w: asked({"message_id": w.message()}),
     "message_explanation": lambda w: asked({"message_id": w.message()}),
@@ -227,6 +233,7 @@ CALLS: dict[str, Callable[[World], Asked]] = {
     "job_cancel": lambda w: asked({"job_id": running(w.connection)}, {"why": WHY}),
     "job_redrive_preview": lambda w: asked({"job_id": stopped(w.connection)}),
     "job_redrive": _job_redrive,
+    "job_send": _job_send,
     "job_resolve": lambda w: asked(
         {"job_id": uncertain(w.connection)},
         {"verdict": "happened", "calls": 1, "answer": {"n": 1}, "why": WHY},

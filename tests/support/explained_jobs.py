@@ -42,7 +42,7 @@ def effect(key: str = "charge", **given: Any) -> Effect:
 def of_job(known: dict[str, Any] | None = None, *, crew: Crew = WORKING, **given: Any) -> Facts:
     """Return facts of a job whose row is as *given*; *known* is what is known besides of the job or its message."""
     besides, whole = dict(known or {}), {}
-    for name in ("effects", "due_at", "runs_instead", "contact", "declared_by", "step_count"):
+    for name in ("effects", "due_at", "runs_instead", "contact", "declared_by", "step_count", "message_lost"):
         if name in besides:
             whole[name] = besides.pop(name)
     around = Around(now=NOW, rows=1, topics=(TOPIC,), crews=(crew,), **besides.pop("around", {}))
@@ -81,6 +81,7 @@ JOBS: Mapping[str, tuple[Facts, Search]] = {
         "job: accepted, nobody works": of_job(crew=GONE),
         "job: accepted, workers are busy": of_job({"declared_by": GROUP}, group=None),
         "job: accepted, another of its name runs": of_job({"runs_instead": OTHER}, one_running="nightly"),
+        "job: accepted, its message is lost": of_job({"message_lost": True, "recorded": None}),
         "job: running": of_job(
             {"step_count": 2},
             **_RUNNING,

@@ -7,6 +7,9 @@ import psycopg
 from psycopg.types.json import Jsonb
 from tests.support.console_rows import new_id, rested
 
+from packhorse.producer.jobs.messages import JobReference
+from packhorse.schemas import fingerprint
+
 TYPE, TOPIC, GROUP = "reports.ReportRequest", "reports.requests", "reports"
 
 _JOB = """
@@ -103,3 +106,13 @@ def uncertain(connection: psycopg.Connection[Any], *keys: str, **given: Any) -> 
         effect(connection, job_id, key)
     named = {"topic": given.get("topic", TOPIC), "group": given.get("group") or GROUP, "key": None}
     return rested(connection, job_id, reason="uncertain", type=given.get("type", TYPE), attempt=1, **named)
+
+
+def register_reference(connection: psycopg.Connection[Any], schema_id: int = 77) -> None:
+    """Let the tables know under which id the registry has the schema of job references."""
+    kind = JobReference.__packhorse__
+    connection.execute(
+        "INSERT INTO packhorse.schema_version (subject, version, schema_id, fingerprint, schema) VALUES (%s, %s, %s, %s, %s)"
+        " ON CONFLICT DO NOTHING",
+        (kind.subject, kind.version, schema_id, fingerprint(kind.schema), kind.schema),
+    )

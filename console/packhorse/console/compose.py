@@ -111,7 +111,9 @@ def rooms(
         purging=Purging(PurgeTables(database), person, broker=broker),
         truth=truth,
         quarantine=quarantine,
-        jobs=Jobs(JobTables(database), truth, quarantine, person, payloads=payloads),
+        jobs=Jobs(
+            JobTables(database), truth, quarantine, person, payloads=payloads, namespace=settings.namespace
+        ),
         groups=Groups(GroupTables(database), person),
         restoring=Restoring(
             RestoringTables(database),

@@ -74,7 +74,7 @@ GRANT INSERT, UPDATE ON "{{schema}}".failure_group, "{{schema}}".redrive, "{{sch
     "{{schema}}".replay_partition TO "{{role}}";
 GRANT DELETE ON "{{schema}}".redrive TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".job, "{{schema}}".job_effect TO "{{role}}";
-GRANT EXECUTE ON FUNCTION "{{schema}}".cancel_job(uuid, text, text) TO "{{role}}";
+GRANT EXECUTE ON FUNCTION "{{schema}}".cancel_job(uuid, text, text), "{{schema}}".send_job(uuid, text, bytea) TO "{{role}}";
 GRANT DELETE ON "{{schema}}".job_waiting, "{{schema}}".job_running, "{{schema}}".job_due TO "{{role}}";
 GRANT INSERT, DELETE ON "{{schema}}".replay_message TO "{{role}}";
 GRANT UPDATE (orders, token) ON "{{schema}}".relay TO "{{role}}";

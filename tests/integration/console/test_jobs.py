@@ -16,6 +16,7 @@ from tests.support.job_rows import (
     begin,
     effect,
     end,
+    register_reference,
     running,
     stopped,
     uncertain,
@@ -32,6 +33,9 @@ from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import Forbidden, OwnershipLost, PackhorseError, UnknownId, UsageError
 from packhorse.core.jobs import JobState
 from packhorse.local.settings import Endpoints
+from packhorse.producer.jobs.messages import JobReference
+from packhorse.producer.rows import time_text
+from packhorse.schemas.codec import encode_message
 
 EVIL = "<script>\x1b[2J\x1b]0;x\x07[red]at[/red] \u202e"
 Db = psycopg.Connection[Any]
@@ -277,14 +281,14 @@ def test_of_two_who_cancel_one_does_and_the_other_is_told(database: str, connect
     assert [state for state, _ in changes(connection, job_id)] == ["accepted", "cancelled"]
 
 
-def raced(database: str, act: Any) -> list[str]:
+def raced(database: str, act: Any, **settings: Any) -> list[str]:
     """Let two people do *act* at the same time; return what each was told."""
     told: list[str] = []
     gate = threading.Barrier(2)
 
     def one_of(name: str) -> None:
         with opened(database, schema="packhorse", timeout=10) as tables:
-            mine = service_over(tables, this_process(claimed=name))
+            mine = service_over(tables, this_process(claimed=name), **settings)
             gate.wait(10)
             try:
                 told.append(act(mine))
@@ -580,3 +584,46 @@ def test_top_counts_the_jobs_that_are_not_over(run: Any, connection: Db) -> None
     }
     assert sum("packhorse job list" in text for text in found["wrong"]) == 2
     assert "1 accepted   2 running   1 uncertain" in run("top", "--once").out
+
+
+LOST = "neither outbox nor inbox know"
+
+
+def test_a_job_whose_message_is_lost_is_sent_anew_under_its_id_and_once(run: Any, connection: Db) -> None:
+    """Fails when a message that is there is written twice, one that is gone is not, or the new one is not what the first was."""
+    expires = SYSTEM_CLOCK.now() + timedelta(hours=1)
+    lost = accepted(connection, tenant="acme", correlation_id="c-1", expires_at=expires)
+    there = accepted(connection, recorded(connection, key=None))
+    named = {"PACKHORSE_NAMESPACE": "reports"}
+    assert LOST in " ".join(run("explain", lost).out.split())
+    assert LOST not in run("explain", there).out
+    arguments = ("job", "redrive", lost, "--why", "restored from a dump", "--yes", "--json")
+    assert "schemas register" in run(*arguments, **named).err
+    register_reference(connection)
+    assert run(*arguments).code == 2
+    assert "is none of the namespace" in run(*arguments, PACKHORSE_NAMESPACE="other").err
+    assert run("job", "redrive", there, "--why", "x", "--yes", **named).code == 2
+    sent = run(*arguments, **named)
+    assert sent.code == 0, sent.err
+    row = connection.execute(
+        "SELECT aggregatetype, aggregateid, type, schema_version, tenant, correlation_id, expires_at, payload"
+        " FROM packhorse.outbox WHERE id = %s",
+        (lost,),
+    ).fetchone()
+    assert row is not None
+    assert row[:7] == ("requests", None, TYPE, "1", "acme", "c-1", time_text(expires))
+    assert row[7] == encode_message(JobReference(id=str(lost), type=TYPE, version=1), 77)
+    assert acts(connection, lost) == ["job-send"]
+    again = run(*arguments, **named)
+    assert (again.code, "goes on by itself" in again.err) == (2, True)
+    assert one(connection, "SELECT count(*) FROM packhorse.outbox WHERE id = %s", lost) == 1
+
+
+def test_of_two_who_send_a_lost_message_anew_one_does(database: str, connection: Db) -> None:
+    """Fails when the job is not locked before the outbox is asked: its message would be written twice."""
+    register_reference(connection)
+    job_id = accepted(connection)
+    told = raced(database, lambda service: str(service.jobs.send(job_id, why="x")), namespace="reports")
+    assert sum("its message is not lost" in each for each in told) == 1
+    assert one(connection, "SELECT count(*) FROM packhorse.outbox WHERE id = %s", job_id) == 1
+    assert acts(connection, job_id) == ["job-send"]

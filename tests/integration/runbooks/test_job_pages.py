@@ -41,7 +41,8 @@ class Reader:
             text = text.replace(ID, str(job_id))
         assert ID not in text, "the page's own id is not there"
         (line,) = text.splitlines()
-        return packhorse(*shlex.split(line)[1:], **self._jobs.environ)
+        environ = self._jobs.environ | {"PACKHORSE_NAMESPACE": self._jobs.namespace}
+        return packhorse(*shlex.split(line)[1:], **environ)
 
     def does(self, block: str, job_id: UUID | None = None) -> str:
         """Run the line, which is to go well, and return what it printed."""
@@ -65,6 +66,12 @@ def test_a_job_that_stays_accepted_says_what_it_waits_for_and_is_taken_back(jobs
         connection.execute("UPDATE packhorse.job SET accepted_at = accepted_at - interval '1 hour'")
         connection.commit()
     assert str(job_id) in reader.does("stuck")
+    with psycopg.connect(jobs.database) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("DELETE FROM packhorse.outbox WHERE id = %s", (job_id,))
+    assert "neither outbox nor inbox know it" in reader.does("explain", job_id)
+    assert "written anew at" in reader.does("anew", job_id)
+    assert jobs.carry() == 1
     assert "cancelled at" in reader.does("cancel", job_id)
     assert "the customer does not need it any more" in reader.does("proof", job_id)
 

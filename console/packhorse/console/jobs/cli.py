@@ -58,12 +58,14 @@ def redrive(
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
+    namespace: flags.Namespace = None,
 ) -> None:
     """
     Send jobs back that failed for good or are uncertain, on the record: preview, confirm, then exactly that, once.
 
     It is the redrive of the job's message: a running processor of its group sends that, and the job's next attempt goes on from
-    its checkpoint; steps and effects that are done are not done again. Each job stands for itself: what is refused for one keeps
+    its checkpoint; steps and effects that are done are not done again. One that is accepted and whose message neither outbox nor
+    inbox know is written anew under its id; that takes the namespace. Each job stands for itself: what is refused for one keeps
     nothing from the others (exit code 1). Many of them: packhorse redrive preview --type NAME.
 
     [bold]Example[/]
@@ -71,7 +73,7 @@ def redrive(
     """
     from packhorse.console.jobs.shell import redrive_one, service_for_act
 
-    settings = options.settings_of(database_url, database_schema)
+    settings = options.settings_of(database_url, database_schema, namespace=namespace)
     with service_for_act(
         settings, why=why, yes=yes, claimed=actor, as_json=as_json, act="redrive"
     ) as service:

@@ -120,6 +120,20 @@ def check_redrivable(job: Job) -> None:
             )
 
 
+def check_lost(job: Job, *, lost: bool) -> None:
+    """
+    Check that the message of *job* may be written anew: *lost* says that neither outbox nor inbox know it.
+
+    Raises:
+        UsageError: It is not lost, or the job does not wait for it.
+    """
+    if lost:
+        return
+    raise UsageError(
+        f"job {job.id} is {job.state}, and its message is not lost: packhorse explain {job.id} says what it waits for; nothing was done"
+    )
+
+
 def chosen_effect(job_id: UUID, doubt: Sequence[Effect], named: Effect | None, key: str | None) -> Effect:
     """
     Return the effect that is meant: *named*, which is the one of *key* if there is one, or the only one of *doubt*.

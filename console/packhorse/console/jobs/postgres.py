@@ -1,6 +1,7 @@
 """Lists and counts of jobs, and acts on one, in the tables."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from packhorse.console.jobs.deciding import (
     Resolution,
     Verdict,
     check_cancellable,
+    check_lost,
     check_resolvable,
     chosen_effect,
     no_job,
@@ -23,9 +25,12 @@ from packhorse.console.quarantine.postgres import order_redrive
 from packhorse.console.quarantine.redrive import Order
 from packhorse.console.truth.jobs import Effect, Job
 from packhorse.console.truth.postgres_jobs import job_of
-from packhorse.core.errors import UnknownId
+from packhorse.core.errors import SchemaNotRegistered, UnknownId, UsageError
 from packhorse.core.jobs import JobState
 from packhorse.core.rights import Right
+from packhorse.producer.jobs.messages import JobReference
+from packhorse.producer.jobs.rows import REFERENCE
+from packhorse.schemas.codec import encode_message
 
 MOST_COUNTED = 100_000
 """Jobs of one state and type that are counted one by one."""
@@ -110,6 +115,37 @@ class JobTables:
             _record(act, "job-cancel", job, why, {"was": job.state.value})
         return Cancelling(id=job_id, state=JobState(stands["state"]), at=stands["at"], by=act.actor)
 
+    def send(self, person: Person, job_id: UUID, *, namespace: str, why: str) -> datetime:
+        """
+        Write the message of an accepted job anew and record the act, in one transaction; return when.
+
+        It has the id that it had, so whichever copy comes second is a duplicate.
+
+        Raises:
+            UnknownId: There is no such job.
+            SchemaNotRegistered: The schema of job references is not in the table.
+            UsageError: Its message is not lost; its topic is none of *namespace*.
+        """
+        with self._database.acting(person, Right.ACT, doing="send the messages of jobs anew") as act:
+            job = _locked(act, job_id)
+            known = act.first(sql.REFERENCE_ID, {"subject": REFERENCE.subject, "version": REFERENCE.version})
+            if known is None:
+                raise SchemaNotRegistered(
+                    f"schema {REFERENCE.subject} version {REFERENCE.version} is not registered in this database; run "
+                    "`packhorse schemas register`"
+                )
+            reference = JobReference(id=str(job.id), type=job.type, version=job.version)
+            values = {
+                "id": job.id,
+                "aggregate": _aggregate(job, namespace),
+                "reference": encode_message(reference, known["id"]),
+            }
+            row = act.all(sql.SEND, values)[0]
+            check_lost(job, lost=row["sent"])
+            _record(act, "job-send", job, why, {})
+            at: datetime = row["at"]
+        return at
+
     def resolve(
         self,
         person: Person,
@@ -157,6 +193,14 @@ class JobTables:
             redriven=resting is not None,
             state=JobState(state),
         )
+
+
+def _aggregate(job: Job, namespace: str) -> str:
+    if not job.topic.startswith(f"{namespace}."):
+        raise UsageError(
+            f"the topic of job {job.id}, {job.topic}, is none of the namespace {namespace}: PACKHORSE_NAMESPACE is another one"
+        )
+    return job.topic.removeprefix(f"{namespace}.")
 
 
 def _locked(act: Acting, job_id: UUID) -> Job:

@@ -23,7 +23,7 @@ from packhorse.console.truth.jobs import Job
 from packhorse.console.truth.moments import Local, Viewer
 from packhorse.console.truth.service import Truth
 from packhorse.core.acts import checked_why
-from packhorse.core.errors import UnknownId
+from packhorse.core.errors import SettingsError, UnknownId
 from packhorse.core.moments import zulu
 from packhorse.processor.jobs.values import MOST_RESULT, json_of
 
@@ -52,6 +52,9 @@ class JobSource(Protocol):
     def cancel(self, person: Person, job_id: UUID, *, why: str) -> Cancelling:
         """Take the job back or ask its worker to stop, and record the act, in one transaction."""
 
+    def send(self, person: Person, job_id: UUID, *, namespace: str, why: str) -> datetime:
+        """Write the message of an accepted job anew, and record the act, in one transaction; return when."""
+
     def resolve(
         self,
         person: Person,
@@ -72,6 +75,7 @@ class Jobs:
 
     Args:
         payloads: What decodes an input; None when no registry is set.
+        namespace: First part of the topics' names; None when unknown.
     """
 
     def __init__(
@@ -82,7 +86,9 @@ class Jobs:
         person: Person,
         *,
         payloads: Payloads | None = None,
+        namespace: str | None = None,
     ) -> None:
+        self._namespace = namespace
         self._tables = tables
         self._truth = truth
         self._quarantine = quarantine
@@ -184,6 +190,27 @@ class Jobs:
     def redrive(self, order: Order, *, why: str) -> datetime:
         """Order exactly the redrive that was previewed; return when it was recorded. Raises what `Quarantine.redrive` does."""
         return self._quarantine.redrive(order, why=why)
+
+    def is_lost(self, job_id: UUID) -> bool:
+        """Return whether the job is accepted and neither outbox nor inbox know its message; raises UnknownId."""
+        facts = self._truth.facts(job_id).job
+        if facts is None:
+            raise UnknownId(no_job(job_id))
+        return facts.message_lost
+
+    def send(self, job_id: UUID, *, why: str) -> datetime:
+        """
+        Write the message of an accepted job anew where neither outbox nor inbox know it; return when that was recorded.
+
+        Raises:
+            UnknownId: There is no such job.
+            SettingsError: The namespace is not set.
+            UsageError: *why* is not allowed, or the message is not lost.
+            Forbidden: The person may not act.
+        """
+        if self._namespace is None:
+            raise SettingsError("PACKHORSE_NAMESPACE is not set: the topic of the job's message is needed")
+        return self._tables.send(self._person, job_id, namespace=self._namespace, why=checked_why(why))
 
     def resolve(
         self,

@@ -111,6 +111,8 @@ def redrive_one(service: Service, job_id: UUID, *, why: str, asks: bool, told: b
     Raises:
         UnknownId, UsageError, OwnershipLost, Forbidden: As `Jobs.preview` and `Jobs.redrive`.
     """
+    if service.jobs.is_lost(job_id):
+        return _send_anew(service, job_id, why=why, asks=asks, told=told)
     preview = service.jobs.preview(job_id)
     actor = service.people.actor()
     if told:
@@ -123,6 +125,22 @@ def redrive_one(service: Service, job_id: UUID, *, why: str, asks: bool, told: b
     if told:
         tell(f"redrive asked at {at(asked_at)}; packhorse job show {job_id} tells how it goes on")
     return {"asked_at": asked_at, "actor": actor} | preview_json(preview)
+
+
+def _send_anew(service: Service, job_id: UUID, *, why: str, asks: bool, told: bool) -> dict[str, Any]:
+    actor = service.people.actor()
+    if told:
+        tell(
+            f"job {job_id} is accepted, and neither outbox nor inbox know its message: it is written anew, under the same id; whichever "
+            "copy comes second is a duplicate"
+        )
+        tell(f"on the record as {actor}: {why.strip()}")
+    if asks:
+        confirmed("send it anew?")
+    sent_at = service.jobs.send(job_id, why=why)
+    if told:
+        tell(f"written anew at {at(sent_at)}; the relay publishes it: packhorse job show {job_id}")
+    return {"sent_at": sent_at, "actor": actor}
 
 
 def run_resolve(

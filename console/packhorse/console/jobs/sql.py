@@ -124,3 +124,11 @@ WHERE j.id = %(id)s AND j.state = 'uncertain' AND q.state = 'quarantined' AND q.
 
 STATE = "SELECT j.state, j.cancel_asked_at AS at FROM {schema}.job AS j WHERE j.id = %(id)s"
 CLOCK = "SELECT clock_timestamp() AS now"
+
+REFERENCE_ID = """
+SELECT v.schema_id AS id FROM {schema}.schema_version AS v WHERE v.subject = %(subject)s AND v.version = %(version)s
+"""
+"""Under which id the registry knows the schema of what the message of a job holds."""
+
+SEND = "SELECT {schema}.send_job(%(id)s, %(aggregate)s, %(reference)s) AS sent, clock_timestamp() AS at"
+"""Write the outbox row of an accepted job anew, unless there is one or a group has dealt with its message."""

@@ -51,6 +51,8 @@ def _accepted(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> 
     )
     if facts.due_at is not None:
         _due(draft, status, facts, viewer)
+    elif facts.message_lost:
+        _lost(draft, facts)
     elif status.published is not Published.YES and not status.groups:
         draft.waits.append("for its message to be published: see the message")
         draft.next.append("the relay publishes its message, and a worker begins it")
@@ -59,6 +61,20 @@ def _accepted(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> 
         draft.next.append("a worker begins it as soon as one has a lane for it")
         _held(draft, status, facts, viewer)
     _cancel(draft, facts)
+
+
+def _lost(draft: Draft, facts: JobFacts) -> None:
+    draft.waits.append(
+        "for its message: neither outbox nor inbox know it (any more). It lies unread on its topic, if it is older than the outbox keeps "
+        "its rows; else it is lost"
+    )
+    draft.next.append("nothing, unless it still lies on its topic and a worker reads on to it")
+    draft.can.append(
+        Action(
+            what="send it anew: under the same id, so that the second to come is a duplicate",
+            command=command("job", "redrive", facts.job.id, why=commands.WHY),
+        )
+    )
 
 
 def _due(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> None:

@@ -138,6 +138,7 @@ class JobFacts:
         runs_instead: The job that runs under its name, of which one alone may; None: none does.
         contact: Who is told when jobs of its type need a person.
         declared_by: The group whose application says that it runs jobs of the type; None: no processor of it has run here yet.
+        message_lost: It is accepted, and neither outbox nor inbox know its message (any more).
     """
 
     job: Job
@@ -150,6 +151,7 @@ class JobFacts:
     runs_instead: UUID | None = None
     contact: str | None = None
     declared_by: str | None = None
+    message_lost: bool = False
 
     @property
     def group(self) -> str | None:

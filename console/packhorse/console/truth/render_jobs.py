@@ -44,6 +44,7 @@ def job_json(facts: JobFacts, *, show_key: bool) -> dict[str, Any]:
         "runs_instead": facts.runs_instead,
         "contact": facts.contact,
         "declared_by": facts.declared_by,
+        "message_lost": facts.message_lost,
     }
 
 

@@ -40,7 +40,10 @@ SELECT (SELECT count(*) FROM {schema}.job_step AS s WHERE s.job_id = j.id)::int 
        (SELECT r.job_id FROM {schema}.job_running AS r
          WHERE r.type = j.type AND r.name = j.one_running AND r.job_id <> j.id) AS runs_instead,
        (SELECT p.contact FROM {schema}.job_policy AS p WHERE p.type = j.type) AS contact,
-       (SELECT p.group_id FROM {schema}.job_policy AS p WHERE p.type = j.type) AS declared_by
+       (SELECT p.group_id FROM {schema}.job_policy AS p WHERE p.type = j.type) AS declared_by,
+       j.state = 'accepted' AND NOT EXISTS (SELECT FROM {schema}.job_due AS d WHERE d.job_id = j.id)
+           AND NOT EXISTS (SELECT FROM {schema}.outbox AS o WHERE o.id = j.id)
+           AND NOT EXISTS (SELECT FROM {schema}.inbox AS i WHERE i.message_id = j.id AND i.topic = j.topic) AS message_lost
 FROM {schema}.job AS j WHERE j.id = %(id)s
 """
 """How many of each there are, what it waits for, and what its processor declares of its type."""

@@ -8,8 +8,18 @@ import httpx
 import psycopg
 import pytest
 from tests.support.cli import packhorse
+from tests.support.console_api import console_on, token_for
 from tests.support.console_rows import new_id, recorded
-from tests.support.job_rows import TYPE, accepted, effect, end, running, stopped, uncertain
+from tests.support.job_rows import (
+    TYPE,
+    accepted,
+    effect,
+    end,
+    register_reference,
+    running,
+    stopped,
+    uncertain,
+)
 from tests.support.wait import eventually
 
 WHY = "fixed in 1.4.2"
@@ -67,6 +77,19 @@ def test_acts_on_jobs_are_done_once_and_refused_with_what_to_do(
     assert operator.post(f"/jobs/{rests}/redrive", json={"order": order, "why": WHY}).status_code == 409
     other = operator.post(f"/jobs/{runs}/redrive", json={"order": order, "why": WHY})
     assert (other.status_code, other.json()["code"]) == (409, "other-message")
+
+
+def test_a_lost_message_is_sent_anew_once(database: str, connection: psycopg.Connection[Any]) -> None:
+    """Fails when the console does not know its namespace, or a second request writes the message again."""
+    register_reference(connection)
+    job_id = accepted(connection)
+    token = token_for(connection, "operator", name="olga")
+    with console_on(database, namespace="reports") as console, console.asked_by(token) as client:
+        assert client.get(f"/jobs/{job_id}").json()["message_lost"] is True
+        sent = client.post(f"/jobs/{job_id}/send", json={"why": WHY})
+        assert (sent.status_code, sent.json()["state"]) == (200, "sent anew")
+        assert client.post(f"/jobs/{job_id}/send", json={"why": WHY}).json()["code"] == "usage"
+    assert acts(connection, job_id) == ["job-send"]
 
 
 def test_effects_are_decided_as_they_were_looked_at(

@@ -15,6 +15,7 @@ from packhorse.console.api.models.jobs import (
     JobRedrivePreviewAnswer,
     JobsAnswer,
     JobsAsked,
+    JobSentAnswer,
     JobShowAsked,
     JobShownAnswer,
     JobWhyBody,
@@ -88,6 +89,15 @@ def job_redrive(service: Asking, job_id: UUID, body: JobRedriveBody) -> JsonAnsw
     actor = service.people.actor()
     at = service.jobs.redrive(order, why=body.why)
     return JsonAnswer({"state": "asked", "asked_at": at, "actor": actor})
+
+
+@router.post("/{job_id}/send", response_model=JobSentAnswer, openapi_extra=needs(Right.ACT))
+def job_send(service: Asking, job_id: UUID, body: JobWhyBody) -> JsonAnswer:
+    """Write the message of an accepted job anew, on the record, where neither outbox nor inbox know it; an old copy is a duplicate."""
+    actor = service.people.actor()
+    return JsonAnswer(
+        {"state": "sent anew", "sent_at": service.jobs.send(job_id, why=body.why), "actor": actor}
+    )
 
 
 @router.post("/{job_id}/resolve", response_model=ResolutionAnswer, openapi_extra=needs(Right.ACT))

@@ -186,6 +186,7 @@ class JobAnswer(ListedJobAnswer):
         runs_instead: The job that runs under its name, of which one alone may.
         contact: Who is told when jobs of its type need a person.
         declared_by: The group whose application says that it runs jobs of the type.
+        message_lost: It is accepted, and neither outbox nor inbox know its message: POST /jobs/{id}/send writes it anew.
     """
 
     transitions: list[Transition]
@@ -197,6 +198,7 @@ class JobAnswer(ListedJobAnswer):
     runs_instead: UUID | None
     contact: str | None
     declared_by: str | None
+    message_lost: bool
 
 
 class KeptAnswer(Answer):
@@ -276,6 +278,14 @@ class JobRedriveAnswer(Answer):
 
     state: Literal["asked"]
     asked_at: datetime
+    actor: str
+
+
+class JobSentAnswer(Answer):
+    """A message that was written anew, under the id that it had."""
+
+    state: Literal["sent anew"]
+    sent_at: datetime
     actor: str
 
 

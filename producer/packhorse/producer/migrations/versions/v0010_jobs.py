@@ -263,6 +263,25 @@ $body$;
 COMMENT ON FUNCTION "{schema}".cancel_job(uuid, text, text) IS
     'Cancel a job that waits, ask the worker of one that runs, leave all others; returns the state before and after';
 REVOKE EXECUTE ON FUNCTION "{schema}".cancel_job(uuid, text, text) FROM PUBLIC;
+CREATE FUNCTION "{schema}".send_job(wanted uuid, aggregate text, reference bytea) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
+BEGIN
+    PERFORM FROM "{schema}".job AS j WHERE j.id = wanted FOR NO KEY UPDATE;
+    INSERT INTO "{schema}".outbox (id, aggregatetype, type, schema_version, payload, traceparent, correlation_id, causation_id, origin,
+        actor, tenant, expires_at)
+    SELECT j.id, aggregate, j.type, j.version::text, reference, j.traceparent, j.correlation_id, j.causation_id, j.origin, j.actor,
+           j.tenant, to_char(j.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+      FROM "{schema}".job AS j
+     WHERE j.id = wanted AND j.state = 'accepted' AND right(j.topic, length(aggregate) + 1) = '.' || aggregate
+       AND NOT EXISTS (SELECT FROM "{schema}".job_due AS d WHERE d.job_id = j.id)
+       AND NOT EXISTS (SELECT FROM "{schema}".outbox AS o WHERE o.id = j.id)
+       AND NOT EXISTS (SELECT FROM "{schema}".inbox AS i WHERE i.message_id = j.id AND i.topic = j.topic);
+    RETURN FOUND;
+END
+$body$;
+COMMENT ON FUNCTION "{schema}".send_job(uuid, text, bytea) IS
+    'Write the outbox row of an accepted job anew where there is none (any more) and no group has dealt with its message';
+REVOKE EXECUTE ON FUNCTION "{schema}".send_job(uuid, text, bytea) FROM PUBLIC;
 """
 
 FOLLOW = """
