@@ -15,6 +15,7 @@ from tests.support.whole_schema import content
 
 from packhorse.console.acting.person import this_process
 from packhorse.console.acting.postgres import opened
+from packhorse.console.reconciling import sql
 from packhorse.console.reconciling.postgres import ReconcilingTables
 from packhorse.console.reconciling.service import Reconciling
 
@@ -289,6 +290,16 @@ def test_portions_miss_nothing(connection: Connection, database: str, step: int)
     with opened(database, schema="packhorse", timeout=20) as acting:
         report = Reconciling(ReconcilingTables(acting, step=step), this_process()).look()
     assert {finding.name.value: set(finding.ids) for finding in report.found()} == wrong
+
+
+def test_the_outbox_is_asked_by_id_however_many_jobs_wait(connection: Connection) -> None:
+    """Fails when the planner is lured into walking the outbox in its order for each job: minutes for ten thousand."""
+    connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off")
+    values = {"state": "accepted", "type": "", "id": UUID(int=0), "patience": 60.0, "step": 10_000}
+    asked = "EXPLAIN " + sql.OPEN.replace("{schema}", "packhorse")
+    plan = "\n".join(row[0] for row in connection.execute(asked.encode(), values))
+    assert "_id_idx on outbox" in plan
+    assert "_seq_idx" not in plan
 
 
 def test_who_may_only_look_repairs_nothing(connection: Connection, database: str, roles: Roles) -> None:
