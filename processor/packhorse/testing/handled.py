@@ -180,6 +180,8 @@ class _Member:
 def one(app: Processor, message: TypedMessage | Draft, key: str | None, attempt: int) -> Run:
     """Return the run of the handler for *message*."""
     ready = prepared(app, message, key)
+    if ready.handler.job is not None:
+        raise UsageError(f"{ready.handler.name} is the body of a job; use `run_job`")
     return Several(app, [ready], attempt) if ready.handler.kind == "batch" else One(app, ready, attempt)
 
 

@@ -17,7 +17,7 @@ from packhorse.producer.connections import async_driver, family_of, sync_driver
 from packhorse.producer.rows import Draft
 from packhorse.producer.statements import Statement, Steps
 from packhorse.testing.emitted import aemitted, emitted
-from packhorse.testing.handled import Given, Handled, Run, Several, one, said, several
+from packhorse.testing.handled import Given, Handled, One, Run, Several, one, said, several
 from packhorse.testing.lending import AsyncLentForTest, LentForTest
 from packhorse.testing.memory import AsyncNoDatabase, NoDatabase
 from packhorse.testing.postgres import conninfo_of
@@ -57,7 +57,7 @@ def run_handler(
         UsageError: No handler takes the message, or it is async: use `arun_handler`.
         TransactionRefused: The handler tried to end the transaction that it was given.
     """
-    return _run(app, one(app, message, key, attempt), connection, database_schema)[0]
+    return run(app, one(app, message, key, attempt), connection, database_schema)[0]
 
 
 def run_batch_handler(
@@ -85,7 +85,7 @@ def run_batch_handler(
         UsageError: There are no messages, no batch handler takes them, or it is async: use `arun_batch_handler`.
         TransactionRefused: The handler tried to end the transaction that it was given.
     """
-    return _run(app, several(app, messages, attempt), connection, database_schema)
+    return run(app, several(app, messages, attempt), connection, database_schema)
 
 
 async def arun_handler(
@@ -98,7 +98,7 @@ async def arun_handler(
     database_schema: str = "packhorse",
 ) -> Handled:
     """Run an `async def` handler on an async *connection*; promises and raises what `run_handler` does."""
-    return (await _arun(app, one(app, message, key, attempt), connection, database_schema))[0]
+    return (await arun(app, one(app, message, key, attempt), connection, database_schema))[0]
 
 
 async def arun_batch_handler(
@@ -110,10 +110,11 @@ async def arun_batch_handler(
     database_schema: str = "packhorse",
 ) -> list[Handled]:
     """Run an `async def` batch handler; promises and raises what `run_batch_handler` does."""
-    return await _arun(app, several(app, messages, attempt), connection, database_schema)
+    return await arun(app, several(app, messages, attempt), connection, database_schema)
 
 
-def _run(app: Processor, run: Run, connection: Sync | None, database_schema: str) -> list[Handled]:
+def run(app: Processor, run: Run, connection: Sync | None, database_schema: str) -> list[Handled]:
+    """Do *run* on *connection* and say how it ended, as `run_handler`."""
     if run.is_async:
         raise UsageError(f"handler {run.name} is async; use `await a{_verb(run)}(…)`")
     if connection is None:
@@ -138,7 +139,8 @@ def _run(app: Processor, run: Run, connection: Sync | None, database_schema: str
     return run.ended(emitted(connection, database_schema=database_schema)[seen:])
 
 
-async def _arun(app: Processor, run: Run, connection: Async | None, database_schema: str) -> list[Handled]:
+async def arun(app: Processor, run: Run, connection: Async | None, database_schema: str) -> list[Handled]:
+    """Do an async *run*, as `run`."""
     if not run.is_async:
         raise UsageError(f"handler {run.name} is not async; use `{_verb(run)}(…)` without await")
     if connection is None:
@@ -165,7 +167,9 @@ async def _arun(app: Processor, run: Run, connection: Async | None, database_sch
 
 
 def _verb(run: Run) -> str:
-    return "run_batch_handler" if isinstance(run, Several) else "run_handler"
+    if isinstance(run, Several):
+        return "run_batch_handler"
+    return "run_handler" if isinstance(run, One) else "run_job"
 
 
 def _in_memory(call: Callable[[], None], run: Run, memory: NoDatabase) -> list[Handled]:

@@ -141,6 +141,12 @@ def test_a_job_follows_its_message_into_quarantine_and_out_of_it(
 ) -> None:
     """Fails when the job is left behind in the state that it had: it would be shown as on its way."""
     job_id, other = a_job(connection), a_job(connection)
+    connection.execute(
+        "INSERT INTO packhorse.job_policy (type, group_id) VALUES ('bank.AmountMoved', 'reports') ON CONFLICT DO NOTHING"
+    )
+    quarantine(connection, job_id, group="a reader of the same topic")
+    assert jobs.get(job_id).state == "accepted", "whose workers it has is known before one has met it"
+    connection.execute("DELETE FROM packhorse.quarantined_message")
     quarantine(connection, job_id, reason=reason)
     found = jobs.get(job_id)
     assert (found.state, found.group, found.reason, found.error) == (state, "reports", reason, "LookupError")

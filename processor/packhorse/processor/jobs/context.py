@@ -114,7 +114,9 @@ class JobContext(JobMetadata):
             OwnershipLost: Another worker has taken the job over; nothing is written.
             DatabaseUnavailable: It can't be written now.
         """
-        self._write_checkpoint(*self._keep(state))
+        from packhorse.processor.jobs.driving import drive
+
+        drive(self._checkpointed(state), self._tools.ledger.run, _pause)
 
     def chunks(self, total: int, size: int = 1_000) -> Iterator[range]:
         """
@@ -192,7 +194,9 @@ class AsyncJobContext(JobMetadata):
 
     async def checkpoint(self, state: object) -> None:
         """Keep *state*, as `JobContext.checkpoint`."""
-        await _apart(self._write_checkpoint, *self._keep(state))
+        from packhorse.processor.jobs.driving import adrive
+
+        await adrive(self._checkpointed(state), self._execute, asyncio.sleep)
 
     async def chunks(self, total: int, size: int = 1_000) -> AsyncIterator[range]:
         """Yield positions in pieces, for `async for`, as `JobContext.chunks`."""

@@ -3,7 +3,7 @@
 import threading
 
 from packhorse.core.errors import PackhorseError
-from packhorse.processor.jobs.runs import JobRun
+from packhorse.processor.jobs.runs import JobRun, Phase
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.link import Link
 from packhorse.processor.storing import postgres
@@ -12,6 +12,8 @@ from packhorse.processor.watching.watchdog import forever
 
 BEAT = 2.0
 """Most seconds between two renewals of a lease: cancelling reaches a body in that time."""
+UNRECORDED = 30
+"""Renewals after which an end that nobody has recorded is given up, a minute as a rule: its record comes again long before that."""
 EVERY = 1.0
 """Seconds between two looks: progress is as fresh as that, and a job whose time has come is late by no more."""
 
@@ -101,15 +103,43 @@ class JobKeeper:
         beat = postgres.run(self._link.connection(), plant.store.renew_jobs(due, plant.job_lease))
         for run in due:
             self._beaten[run] = now
-            if run.job_id in beat.lost and plant.runs.of(run.job_id) is run:
-                run.lost = True
-                plant.log.warning(
-                    "a job was taken over by another worker", job=str(run.job_id), attempt=run.attempt
-                )
-            elif run.job_id in beat.cancelled:
-                run.cancel = run.cancel or "cancelled"
             if run.progress is said[run]:
                 run.progress = None
+            if run.job_id in beat.lost:
+                self._lost(run)
+            elif run.job_id in beat.cancelled:
+                run.cancel = run.cancel or "cancelled"
+        self._give_up([run for run in due if run.phase is Phase.ENDED and run.job_id not in beat.lost])
+
+    def _lost(self, run: JobRun) -> None:
+        """Take that the lease of *run* is another's, or that its end was recorded although nobody here has heard of it."""
+        if self._plant.runs.of(run.job_id) is not run:
+            return
+        run.lost = True
+        if run.phase is Phase.ENDED:
+            self._plant.runs.forget([run])
+            return
+        self._plant.log.warning(
+            "a job was taken over by another worker", job=str(run.job_id), attempt=run.attempt
+        )
+
+    def _give_up(self, ended: list[JobRun]) -> None:
+        """
+        Give back jobs whose bodies have ended here and whose end nobody records: their partition went away in that moment.
+
+        They run again elsewhere. While the database is away nothing is counted.
+        """
+        for run in ended:
+            run.unrecorded += 1
+        left = [run for run in ended if run.unrecorded >= UNRECORDED]
+        if not left:
+            return
+        plant = self._plant
+        postgres.run(self._link.connection(), plant.store.release_jobs(left, "its end was not recorded"))
+        for run in left:
+            run.lost = True
+            plant.log.warning("the end of a job could not be recorded; it runs again", job=str(run.job_id))
+        plant.runs.forget(left)
 
     def _serve(self) -> None:
         forever(self.look, self._stop, self._plant, every=EVERY, name="keeper of jobs")

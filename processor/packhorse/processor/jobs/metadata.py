@@ -16,9 +16,14 @@ from packhorse.processor.metadata import Metadata
 from packhorse.processor.record import Delivery
 
 if TYPE_CHECKING:
+    from packhorse.processor.jobs.driving import Work
     from packhorse.processor.jobs.runs import JobRun
     from packhorse.processor.jobs.tools import JobTools
     from packhorse.producer import Outgoing
+
+
+PATIENCE = 30.0
+"""Seconds of pauses for which a checkpoint is tried while the database is away."""
 
 
 class JobCancelled(PackhorseError):
@@ -106,13 +111,15 @@ class JobMetadata(Metadata):
         self._run.drafts.append(draft)
         return draft.id or self.id
 
-    def _keep(self, state: object) -> tuple[str | None, Any]:
-        self._run.check_held()
-        return json_of(state, what="checkpoint", most=MOST_CHECKPOINT), state
+    def _checkpointed(self, state: object) -> Work[None]:
+        """Keep *state*, with patience while the database is away."""
+        from packhorse.processor.jobs.driving import patiently
 
-    def _write_checkpoint(self, text: str | None, state: object) -> None:
-        run, tools = self._run, self._tools
-        if not tools.ledger.run(tools.store.checkpoint_job(run.job_id, run.token, text)):
+        run = self._run
+        run.check_held()
+        text = json_of(state, what="checkpoint", most=MOST_CHECKPOINT)
+        store = self._tools.store
+        if not (yield from patiently(lambda: store.checkpoint_job(run.job_id, run.token, text), PATIENCE)):
             run.lost = True
             raise OwnershipLost(
                 f"job {run.job_id} was taken over by another worker; its checkpoint is not written"

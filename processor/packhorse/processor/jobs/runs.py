@@ -57,6 +57,7 @@ class JobRun:
         value: What it returned, as JSON text.
         writes: What is to be called in the transaction of the success.
         drafts: Follow-ups that are to be written in it.
+        unrecorded: Renewals of the lease since the body has ended, without that being recorded.
     """
 
     job_id: UUID
@@ -72,6 +73,7 @@ class JobRun:
     value: str | None = None
     writes: list[Callable[[Any], Any]] = field(default_factory=list)
     drafts: list["Outgoing | Tombstone"] = field(default_factory=list)
+    unrecorded: int = 0
 
     @property
     def has_writes(self) -> bool:

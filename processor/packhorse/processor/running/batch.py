@@ -299,7 +299,9 @@ def _by_handler(member: Member, known: Known, chunk: Chunk) -> None:
     member.handler = handler
     if handler is not None and handler.ordering == "none":
         member.key = None
-    if charged is not None or "expires-at" in delivery.headers:
+    # Of a job its row says whether its time has passed: a body may have ended in time, and its end not be recorded yet.
+    is_job = handler is not None and handler.job is not None
+    if charged is not None or ("expires-at" in delivery.headers and not is_job):
         member.result = without_running(member, known, charged)
     if member.result is not None:
         return

@@ -45,7 +45,7 @@ def finished(plant: Plant, ends: Sequence[tuple[Result, JobRun | None]]) -> Step
     """
     Record ends in the open transaction; return the jobs that were theirs to end.
 
-    One that did not run is ended under the lease that this process still has of it, if nobody works under that. Runs whose lease
+    One that is decided without a run is ended under the lease that this process still has of it, if nobody works under that. Runs whose lease
     is another's by now are forgotten.
     """
     ours = yield from plant.store.finish_jobs([_end(plant, result, run) for result, run in ends])
@@ -59,7 +59,7 @@ def finished(plant: Plant, ends: Sequence[tuple[Result, JobRun | None]]) -> Step
 def _end(plant: Plant, result: Result, run: JobRun | None) -> JobEnd:
     job_id, state = result.delivery.id, state_after(result.outcome, result.reason)
     left = plant.runs.of(job_id) if run is None else run
-    token = left.token if left is not None and (run is not None or left.phase is Phase.IDLE) else None
+    token = left.token if left is not None and (run is not None or left.phase is not Phase.RUNNING) else None
     return JobEnd(
         job_id,
         token,

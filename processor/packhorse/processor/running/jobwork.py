@@ -93,17 +93,19 @@ def run_jobs(
     decided = [member for member in members if member.result is not None]
     todo = [member for member in members if member.result is None]
     had: HadJobs = (yield ClaimJobs(todo, how.in_hand)) if todo else {}
+    ready = [(member, had[member.delivery.id]) for member in todo if member.delivery.id in had]
     missing = [member for member in todo if member.delivery.id not in had]
-    if missing:
-        decided += yield from _not_had(missing, jobs)
-    ready = [member for member in todo if member.delivery.id in had]
-    if not (yield from _recorded([(member, None) for member in decided], jobs)):
-        yield ReleaseJobs([had[member.delivery.id].run for member in ready], "given back")
-        return None
+    yet = [one.run for _, one in ready]
     try:
-        well = yield from _worked([(member, had[member.delivery.id]) for member in ready], jobs)
-    finally:
-        how.running.clear()
+        if missing:
+            decided += yield from _not_had(missing, jobs)
+        well = yield from _recorded([(member, None) for member in decided], jobs)
+        well = well and (yield from _worked(ready, yet, jobs))
+    except PackhorseError:
+        yield ReleaseJobs(yet, "given back")
+        raise
+    if yet:
+        yield ReleaseJobs(yet, "given back")
     return Ended(jobs.members, jobs.results, jobs.held) if well else None
 
 
@@ -121,32 +123,33 @@ def _not_had(missing: list[Member], jobs: _Jobs) -> Generator[Request, Any, list
     return over
 
 
-def _worked(ready: list[tuple[Member, HadJob]], jobs: _Jobs) -> Generator[Request, Any, bool]:
-    """Run the bodies and record how they end; return False when another was first with a message."""
-    yet = [had.run for _, had in ready]
-    done_: list[tuple[Member, JobRun | None]] = []
+def _worked(
+    ready: list[tuple[Member, HadJob]], yet: list[JobRun], jobs: _Jobs
+) -> Generator[Request, Any, bool]:
+    """
+    Run the bodies and record how they end; return False when another was first with a message.
+
+    Runs leave *yet* as their bodies end; what is in it afterwards, or when an error comes out, is to be given back.
+    """
+    ended: list[tuple[Member, JobRun | None]] = []
     try:
         yield from _decoded(ready)
         began = jobs.how.clock()
         for member, had in ready:
+            if ended and jobs.how.clock() - began > jobs.how.time:
+                break
             if jobs.marked is not None:
                 yield from _marked(member, jobs.marked)
-            if done_ and jobs.how.clock() - began > jobs.how.time:
-                break
             yield from _body(member, had, jobs)
             yet.remove(had.run)
             if had.run.lost:
                 jobs.hold(member, LOOK_AGAIN)
             else:
-                done_.append((member, had.run))
+                ended.append((member, had.run))
     except PackhorseError:
-        yield ReleaseJobs(yet, "given back")
-        if done_:
-            yield from _recorded(done_, jobs)
+        yield from _recorded(ended, jobs)
         raise
-    if yet:
-        yield ReleaseJobs(yet, "given back")
-    return (yield from _recorded(done_, jobs))
+    return (yield from _recorded(ended, jobs))
 
 
 def _decoded(ready: list[tuple[Member, HadJob]]) -> Effects:
@@ -235,11 +238,13 @@ def _commit(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generator
             jobs.hold(member, LOOK_AGAIN)
     for member, _, one in mine:
         if one is not None and _writes((member, one)):
+            jobs.how.runs([member])
             ran: Ran = yield RunWrites(member, one)
             if ran.failure is not None:
                 yield RollBack()
                 member.result = judged(member, ran, jobs.how) or after_run(member, ran, jitter=0.0)
                 return (yield from _commit(ended, jobs))
+            jobs.how.running.clear()
     if not mine:
         yield RollBack()
         return True

@@ -290,16 +290,21 @@ SET search_path = pg_catalog, pg_temp AS $body$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         UPDATE "{schema}".job AS j SET state = CASE WHEN c.reason = 'uncertain' THEN 'uncertain' ELSE 'quarantined' END,
-            group_id = coalesce(j.group_id, c.group_id), changed_at = clock_timestamp(), reason = c.reason, error = c.error,
+            group_id = c.group_id, changed_at = clock_timestamp(), reason = c.reason, error = c.error,
             changed_by = coalesce(nullif(current_setting('packhorse.actor', true), ''), 'worker'), worker = NULL, token = NULL,
             lease_until = NULL
           FROM came AS c
-         WHERE j.id = c.message_id AND j.topic = c.topic AND coalesce(j.group_id, c.group_id) = c.group_id
+         WHERE j.id = c.message_id AND j.topic = c.topic
+           -- another group that reads the topic has a quarantine of its own, and none of the workers
+           AND c.group_id = coalesce(j.group_id, (SELECT p.group_id FROM "{schema}".job_policy AS p WHERE p.type = j.type))
            AND c.state = 'quarantined' AND j.state IN ('accepted', 'running', 'retrying');
     ELSE
         UPDATE "{schema}".job AS j SET state = t.state, changed_at = clock_timestamp(), worker = NULL, token = NULL,
             lease_until = NULL, reason = CASE c.state WHEN 'quarantined' THEN c.reason ELSE c.state END,
             finished_at = CASE c.state WHEN 'discarded' THEN clock_timestamp() END,
+            cancel_asked_at = CASE WHEN c.state <> 'redriven' THEN j.cancel_asked_at END,
+            cancel_asked_by = CASE WHEN c.state <> 'redriven' THEN j.cancel_asked_by END,
+            cancel_why = CASE WHEN c.state <> 'redriven' THEN j.cancel_why END,
             changed_by = coalesce(nullif(current_setting('packhorse.actor', true), ''), 'worker')
           FROM went AS w JOIN came AS c ON c.message_id = w.message_id AND c.group_id = w.group_id AND c.topic = w.topic
           CROSS JOIN LATERAL (SELECT CASE c.state WHEN 'redriven' THEN 'retrying' WHEN 'discarded' THEN 'discarded'

@@ -1,0 +1,110 @@
+"""The test helper that runs a job's body, on a real database and without one."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from tests.support.accounts import AccountOpened, AmountMoved
+
+from packhorse.core.errors import UsageError
+from packhorse.processor import AsyncJobContext, Context, JobContext, Processor, Quarantine, Retry, Skip
+from packhorse.producer import Outgoing
+from packhorse.testing import arun_job, run_handler, run_job
+
+JOB = AmountMoved(account="a", amount=3)
+OPENED = AccountOpened(account="a", owner="Ada", limit=0)
+
+
+def app_of(body: Any) -> Processor:
+    app = Processor("jobs")
+    app.job(AmountMoved)(body)
+    return app
+
+
+def test_a_body_is_run_with_what_it_kept(url: str) -> None:
+    calls: list[str] = []
+
+    def called(what: str, answer: object) -> object:
+        calls.append(what)
+        return answer
+
+    def body(job: AmountMoved, ctx: JobContext) -> dict[str, object]:
+        ctx.progress(1, 2, "half")
+        fetched = ctx.step("fetch", lambda: called("fetch", 7))
+        answer = ctx.effect("pay", lambda key: called(key, "paid"), timeout="5s")
+        if ctx.state is None:
+            ctx.checkpoint({"seen": ctx.attempt})
+            raise Retry(after="5s")
+        ctx.on_success(lambda c: c.execute("INSERT INTO business VALUES (%s)", (job.amount,)))
+        ctx.emit(AmountMoved(account="b", amount=1), key="b")
+        return {"fetched": fetched, "answer": answer, "tenant": ctx.tenant, "state": ctx.state}
+
+    app = app_of(body)
+    with psycopg.connect(url) as connection:
+        first = run_job(app, JOB, connection=connection)
+        assert (first.state, first.after, first.emitted) == ("retrying", 5.0, ())
+        then = run_job(
+            app,
+            Outgoing(message=JOB, key=None, tenant="north"),
+            connection=connection,
+            kept=first.kept,
+            attempt=2,
+        )
+        assert then.state == "succeeded"
+        assert then.result == {"fetched": 7, "answer": "paid", "tenant": "north", "state": {"seen": 1}}
+        assert [one.message for one in then.emitted] == [AmountMoved(account="b", amount=1)]
+        assert connection.execute("SELECT n FROM business").fetchall() == [(3,)]
+        connection.rollback()
+    assert calls == ["fetch", then.kept.idempotency_keys["pay"]]
+    assert then.kept.progress == (1, 2, "half")
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "reason"),
+    [(Skip(), "cancelled", None), (Quarantine("no-account"), "quarantined", "no-account")],
+)
+def test_a_body_says_how_it_ends(error: Exception, state: str, reason: str | None) -> None:
+    def body(job: AmountMoved, ctx: JobContext) -> None:
+        raise error
+
+    worked = run_job(app_of(body), JOB)
+    assert (worked.state, worked.reason) == (state, reason)
+
+
+def test_a_cancelled_body_ends_where_it_looks() -> None:
+    def body(job: AmountMoved, ctx: JobContext) -> str:
+        assert ctx.cancelled
+        ctx.check()
+        return "never"
+
+    worked = run_job(app_of(body), JOB, cancelled=True)
+    assert (worked.state, worked.result) == ("cancelled", None)
+
+
+def test_an_async_body_is_awaited() -> None:
+    async def body(job: AmountMoved, ctx: AsyncJobContext) -> int:
+        await ctx.checkpoint({"page": 1})
+
+        async def call(key: str) -> str:
+            return key
+
+        await ctx.effect("pay", call)
+        return await ctx.step("one", lambda: 1)
+
+    worked = asyncio.run(arun_job(app_of(body), JOB))
+    assert (worked.state, worked.result, worked.kept.state) == ("succeeded", 1, {"page": 1})
+
+
+def test_handlers_and_bodies_are_told_apart() -> None:
+    def body(job: AmountMoved, ctx: JobContext) -> None: ...
+    def handle(message: AccountOpened, ctx: Context) -> None: ...
+
+    app = app_of(body)
+    app.handler(AccountOpened)(handle)
+    with pytest.raises(UsageError, match="use `run_job`"):
+        run_handler(app, JOB)
+    with pytest.raises(UsageError, match="use `run_handler`"):
+        run_job(app, OPENED)
+    with pytest.raises(UsageError, match="use `run_job"):
+        asyncio.run(arun_job(app, JOB))
