@@ -8,9 +8,11 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from tests.support.console_rows import horizon_past_all, new_id, one, recorded
+from tests.support.console_rows import handled, horizon_past_all, new_id, one, recorded
 from tests.support.console_services import service_over
 from tests.support.job_rows import (
+    GROUP,
+    TOPIC,
     TYPE,
     accepted,
     begin,
@@ -133,6 +135,19 @@ def test_what_a_job_waits_for_is_said(service: Service, connection: Db) -> None:
     assert str(holder) in waits(behind)
     assert waits(holder) == ""
     assert "its lease is over" in waits(running(connection, lease=-1))
+    again = end(connection, running(connection), "retrying", reason="failed")
+    handled(
+        connection, again, group=GROUP, topic=TOPIC, outcome="retry", attempt=2, due_at=later, reason="failed"
+    )
+    assert "attempt 2 is due" in waits(again)
+    connection.execute(
+        "INSERT INTO packhorse.pause (group_id, topic, partition, paused_by, why) VALUES (%s, '', -1, 'ann', 'import')",
+        (GROUP,),
+    )
+    paused = accepted(connection, recorded(connection, key=None))
+    horizon_past_all(connection)
+    assert "is paused by ann" in waits(paused)
+    assert "is paused by ann" in waits(again)
     assert "for a person" in waits(uncertain(connection))
 
 

@@ -18,7 +18,7 @@ from packhorse.console.jobs.model import LOOK, MOST_LOOKED, Counts, Filter, Kept
 from packhorse.console.paging import checked_limit
 from packhorse.console.quarantine.redrive import Order, Preview
 from packhorse.console.quarantine.service import Payloads, Quarantine
-from packhorse.console.truth.explain_job import explain_job
+from packhorse.console.truth.explain_job import with_group
 from packhorse.console.truth.jobs import Job
 from packhorse.console.truth.moments import Local, Viewer
 from packhorse.console.truth.service import Truth
@@ -244,7 +244,7 @@ class Jobs:
         facts, now = status.job, status.around.now
         if facts is None or now is None:
             raise UnknownId(no_job(job_id))
-        words = explain_job(status, facts, Viewer(now=now, local=local))
+        words = with_group(status, facts, Viewer(now=now, local=local))
         return Shown(status=status, facts=facts, words=words)
 
     def _decoded(self, job: Job, found: bytes | None, *, whole: bool) -> tuple[object | None, str | None]:

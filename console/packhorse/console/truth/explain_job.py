@@ -1,8 +1,11 @@
 """Explain where a job stands, what it waits for, what comes next and what a person can do. Pure: no I/O, no clock."""
 
+from dataclasses import replace
+
 from packhorse.console.truth import commands
 from packhorse.console.truth.commands import command
-from packhorse.console.truth.explain_obstacles import tell_crew
+from packhorse.console.truth.explain_group import explain_group
+from packhorse.console.truth.explain_obstacles import obstacles, tell_crew
 from packhorse.console.truth.explanation import Action, Draft, Part
 from packhorse.console.truth.jobs import Effect, JobFacts
 from packhorse.console.truth.moments import Viewer
@@ -36,6 +39,16 @@ def explain_job(status: Status, facts: JobFacts, viewer: Viewer) -> Part:
     if not job.ended:
         _bounds(draft, facts, viewer)
     return draft.part()
+
+
+def with_group(status: Status, facts: JobFacts, viewer: Viewer) -> Part:
+    """Return how the job stands, with what its message waits for in the group that runs it: for whoever sees nothing else."""
+    part = explain_job(status, facts, viewer)
+    mine = [each for each in status.groups if (each.group, each.topic) == (facts.job.group, facts.job.topic)]
+    told = [explain_group(status, each, viewer) for each in mine]
+    waits = dict.fromkeys((*part.waits, *(text for each in told for text in each.waits)))
+    comes = dict.fromkeys((*part.next, *(text for each in told for text in each.next)))
+    return replace(part, waits=tuple(waits), next=tuple(comes))
 
 
 def unrecorded(facts: JobFacts) -> str:
@@ -116,7 +129,7 @@ def _crew(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> None
         )
         return
     if (facts.group, facts.job.topic) not in {(each.group, each.topic) for each in status.groups}:
-        tell_crew(draft, status.around.crew(facts.group), facts.job.topic, None, viewer)
+        obstacles(draft, status.around, facts.group, facts.job.topic, None, viewer)
     if not draft.waits:
         draft.waits.append(f"for a worker of group {facts.group} with room for it")
 
@@ -173,7 +186,7 @@ def _retrying(draft: Draft, status: Status, facts: JobFacts, viewer: Viewer) -> 
     elif job.reason is not None:
         draft.stands.append(f"attempt {job.attempt} ended: {reason_text(job.reason, job.error)}")
     _progress(draft, facts, viewer)
-    draft.waits.append("for its next attempt: see its group")
+    draft.waits.append("for its next attempt")
     draft.next.append("a worker runs that attempt when it is due")
     _held(draft, status, facts, viewer)
     _cancel(draft, facts)
