@@ -24,6 +24,7 @@ from tests.support.job_rows import (
     uncertain,
 )
 from tests.support.roles import Roles
+from tests.support.wait import eventually
 
 from packhorse.console.acting.person import this_process
 from packhorse.console.acting.postgres import opened
@@ -398,24 +399,32 @@ def test_of_two_who_decide_one_does_and_the_other_is_told(database: str, connect
     assert acts(connection, job_id) == ["job-resolve", "redrive"]
 
 
-def test_a_decision_and_a_redrive_at_the_same_time_send_the_job_back_once(
+def test_a_decision_waits_for_a_redrive_that_is_being_done_and_does_not_send_the_job_back_again(
     database: str, connection: Db
 ) -> None:
-    """Fails when the decision takes its locks in another order than the redrive: one would end as a deadlock."""
-    for _ in range(5):
-        job_id = uncertain(connection)
-        turn = iter((True, False))
+    """Fails when the decision locks the job before what the inbox says of its message: the two would end as a deadlock."""
+    job_id, told = uncertain(connection), list[Any]()
 
-        def act(service: Service, job_id: UUID = job_id, turn: Any = turn) -> str:
-            if next(turn):
-                return f"resolved {service.jobs.resolve(job_id, Verdict.HAPPENED, effect='charge', why='x').redriven}"
-            service.jobs.redrive(service.jobs.preview(job_id).order, why="x")
-            return "redriven"
+    def decide() -> None:
+        with opened(database, schema="packhorse", timeout=20) as tables:
+            told.append(service_over(tables).jobs.resolve(job_id, Verdict.HAPPENED, why="x"))
 
-        told = raced(database, act)
-        assert not [each for each in told if "deadlock" in each], told
-        assert acts(connection, job_id).count("redrive") == 1
-        assert state(connection, job_id) == "retrying"
+    deciding = threading.Thread(target=decide)
+    with psycopg.connect(database) as redriving:
+        redriving.execute(
+            "UPDATE packhorse.inbox SET outcome = 'retry', attempt = 2 WHERE message_id = %s", (job_id,)
+        )
+        deciding.start()
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        eventually(lambda: one(connection, waits) == 1, what="the decision waits for the redrive")
+        redriving.execute(
+            "UPDATE packhorse.quarantined_message SET state = 'redriven', redrives = 1 WHERE message_id = %s",
+            (job_id,),
+        )
+    deciding.join(30)
+    (done,) = told
+    assert (done.redriven, done.state) == (False, JobState.RETRYING)
+    assert acts(connection, job_id) == ["job-resolve"]
 
 
 def test_jobs_are_sent_back_by_the_redrive_of_their_messages(run: Any, connection: Db) -> None:
