@@ -1,6 +1,5 @@
 """The ground that all contestants stand on: the relay benchmark's broker and database, a registry, and topics that are full."""
 
-import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ import httpx
 import psycopg
 from bench.processor.messages import FORMS, produce, record
 from bench.relay import ground as relay
-from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # exported at run time
 from psycopg import sql
 from tests.support.databases import unique_name, with_database
@@ -154,16 +152,8 @@ class Ground(relay.Ground):
         Raises:
             TimeoutError: That was not so within 30 s.
         """
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            with contextlib.suppress(
-                KafkaException
-            ):  # nobody has joined yet, or the coordinator has just moved
-                group = self._admin.describe_consumer_groups([place.group])[place.group].result(30)
-                if group.state == ConsumerGroupState.STABLE and len(group.members) == members:
-                    return f"at > to_timestamp({time.time()})"
-            time.sleep(0.1)
-        raise TimeoutError(f"group {place.group} has not come to rest with {members} members within 30 s")
+        self.at_rest(place.group, members)
+        return f"at > to_timestamp({time.time()})"
 
     def forget(self, place: Place) -> None:
         """Delete the topics of the place's group."""

@@ -1,11 +1,14 @@
 """The ground that all carriers stand on: one broker, one database server, fresh databases, topics and backlogs."""
 
+import contextlib
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # exported at run time
 from psycopg import sql
 from tests.support.databases import make_tables, unique_name, with_database
@@ -125,6 +128,23 @@ class Ground:
                     if not active:
                         connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])
                 connection.execute("SELECT pg_sleep(0.05)")
+
+    def at_rest(self, group: str, members: int) -> None:
+        """
+        Wait until a consumer group has *members* and all its partitions are given out.
+
+        Raises:
+            TimeoutError: That was not so within 30 s.
+        """
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            # Nobody has joined yet, or the coordinator has just moved.
+            with contextlib.suppress(KafkaException):
+                found = self._admin.describe_consumer_groups([group])[group].result(30)
+                if found.state == ConsumerGroupState.STABLE and len(found.members) == members:
+                    return
+            time.sleep(0.1)
+        raise TimeoutError(f"group {group} has not come to rest with {members} members within 30 s")
 
     def checkpoint(self) -> None:
         """Write a checkpoint, so that none falls into the run that follows."""

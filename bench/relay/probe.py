@@ -1,5 +1,6 @@
 """What is seen of a carrier from outside: its processes' time and memory, and how far its topic has come."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +17,10 @@ def family(pid: int) -> list[int]:
     """Return *pid* and its descendants that live."""
     found = [pid]
     for parent in found:
-        for task in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in task.read_text().split()]
-            except OSError:
-                continue
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for task in Path(f"/proc/{parent}/task").glob("*/children"):
+                with contextlib.suppress(OSError):
+                    found += [int(child) for child in task.read_text().split()]
     return found
 
 
