@@ -18,6 +18,7 @@ from packhorse.processor.jobs.effects.model import (
     DID_NOT_HAPPEN,
     EffectConflict,
     EffectInDoubt,
+    EffectState,
     Happened,
     effect_of,
     idempotency_key,
@@ -46,7 +47,9 @@ class Ground(Protocol):
 
     def run(self, steps: Steps[T]) -> T: ...
     def take_over(self, token: UUID) -> None: ...
-    def end(self) -> None: ...
+    def end(self) -> None:
+        """End the job, and leave the token where it is: the fence does not stand on that alone."""
+
     def age(self, seconds: float) -> None: ...
     def effect(self) -> tuple[Any, ...] | None: ...
     def resolve(self, state: str, answer: str | None) -> None: ...
@@ -68,7 +71,7 @@ class Simulated:
 
     def end(self) -> None:
         jobs = self.database.tables.jobs
-        jobs[JOB] = replace(jobs[JOB], state="succeeded", token=None)
+        jobs[JOB] = replace(jobs[JOB], state="succeeded")
 
     def age(self, seconds: float) -> None:
         self.now += seconds
@@ -115,7 +118,7 @@ class Real:
 
     def end(self) -> None:
         self.party.connection.execute(
-            "UPDATE packhorse.job SET state = 'succeeded', token = NULL, worker = NULL, lease_until = NULL WHERE id = %s",
+            "UPDATE packhorse.job SET state = 'succeeded' WHERE id = %s",
             (JOB,),
         )
 
@@ -215,6 +218,7 @@ def crashed(ground: Ground, side: Side, **more: Any) -> None:
 
 
 AGAIN = Run(token=YOURS, attempt=2)
+WANTED = effect_of(JOB, "charge")
 
 
 def test_an_effect_is_on_record_before_its_call_and_answered_after_it(ground: Ground) -> None:
@@ -270,6 +274,47 @@ def test_a_no_is_believed_when_the_call_can_not_be_on_its_way(ground: Ground) ->
     assert found is not None
     assert found[:3] == ("answered", 2, 2)
     assert len(set(side.calls + side.questions)) == 1
+
+
+def test_a_no_counts_from_the_last_intent_and_by_its_time_out(ground: Ground) -> None:
+    """Fails when a further intent keeps the time or the time-out of the first one."""
+    side = Side()
+    crashed(ground, side, verify=side.verify)
+    ground.age(36)
+    side.answer = TimeoutError("no answer")
+    for timeout in ("60s", "1s"):
+        with pytest.raises(TimeoutError if timeout == "60s" else Later) as ended:
+            effects(ground, AGAIN).call("charge", side.call, verify=side.verify, timeout=timeout)
+    assert isinstance(ended.value, Later)
+    assert 60 < ended.value.after <= 65
+    assert len(side.calls) == 2
+
+
+def test_an_effect_that_stands_otherwise_than_it_was_read_is_left_as_it_is(ground: Ground) -> None:
+    """Fails when a write does not look at state and number of calls: it would take back what was written in between."""
+    table = EffectTable(queries=EFFECTS, run=Run())
+    assert ground.run(table.intend(WANTED, None, None))
+    assert ground.run(table.change("charge", 1, EffectState.DID_NOT_HAPPEN))
+    before = ground.run(table.read("charge"))
+    assert ground.run(table.intend(WANTED, before, "no"))
+    assert not ground.run(table.intend(WANTED, before, "no"))
+    assert not ground.run(table.change("charge", 1, EffectState.ANSWERED, answer="1"))
+    assert ground.run(table.change("charge", 2, EffectState.ANSWERED, answer="2"))
+    assert not ground.run(table.change("charge", 2, EffectState.UNCERTAIN))
+    found = ground.effect()
+    assert found is not None
+    assert (*found[:2], found[4]) == ("answered", 2, "2")
+
+
+def test_one_run_may_come_back_to_an_effect(ground: Ground) -> None:
+    """Fails when a key stays in hand after its call."""
+    side = Side(ConnectionRefusedError("no"))
+    made = effects(ground)
+    with pytest.raises(ConnectionRefusedError):
+        made.call("charge", side.call, refused=(ConnectionRefusedError,))
+    side.answer = 7
+    assert [made.call("charge", side.call) for _ in range(2)] == [7, 7]
+    assert len(side.calls) == 2
 
 
 def test_a_yes_counts_at_once_and_its_answer_stands(ground: Ground) -> None:
@@ -352,6 +397,8 @@ def test_a_run_that_lost_its_job_calls_nothing_and_records_nothing(ground: Groun
         effects(ground).call("charge", side.call)
     with pytest.raises(OwnershipLost):
         steps(ground).step("read", lambda: side.call(""))
+    with pytest.raises(OwnershipLost):  # though nobody has looked before
+        ground.run(EffectTable(queries=EFFECTS, run=Run()).intend(WANTED, None, None))
     assert (side.calls, ground.effect(), ground.steps()) == ([], None, [])
 
 
@@ -504,7 +551,6 @@ def pair(tables: str) -> Iterator[tuple[Real, Party]]:
 
 
 TABLE = EffectTable(queries=EFFECTS, run=Run())
-WANTED = effect_of(JOB, "charge")
 
 
 @pytest.mark.case("J-02", "J-03")
