@@ -1,5 +1,7 @@
 """Jobs under test: one type of them, its topic, and a carrier that puts what the outbox holds on it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -114,13 +116,24 @@ class JobGround(Ground):
         with psycopg.connect(self.database) as connection:
             return self._outbox.cancel(connection, job_id, **extra)
 
-    def carry(self) -> int:
-        """Put on their topics what the outbox holds and was not carried before; return how many rows that were."""
+    @contextmanager
+    def connected(self) -> Iterator[psycopg.Connection[Any]]:
+        """Provide a connection in a transaction of its own, which is rolled back."""
+        with psycopg.connect(self.database) as connection:
+            yield connection
+            connection.rollback()
+
+    def carry(self, partition: int = 0, *, again: bool = False) -> int:
+        """
+        Put on *partition* of their topics what the outbox holds and was not carried before; return how many rows that were.
+
+        *again*: All once more, as a relay does that was killed before it knew that they were published.
+        """
         rows = self.rows(
             "SELECT id, aggregatetype, payload, type, schema_version, expires_at, tenant, actor, correlation_id, headers "
             "FROM packhorse.outbox ORDER BY seq"
         )
-        new = [row for row in rows if row[0] not in self._carried]
+        new = [row for row in rows if again or row[0] not in self._carried]
         for message_id, aggregatetype, payload, kind, version, expires, *texts, headers in new:
             names = ("tenant", "actor", "correlation-id")
             told = {
@@ -134,6 +147,7 @@ class JobGround(Ground):
                 key=None,
                 payload=bytes(payload),
                 message_id=message_id,
+                partition=partition,
                 topic=f"{self.namespace}.{aggregatetype}",
                 headers={name: text.encode() for name, text in told.items() if text is not None},
             )

@@ -231,6 +231,8 @@ class Desk:
                 self._carrier.seek(place, slot, slot.seek)
             if slot.queue.wake(now):
                 slot.dry = False
+            if slot.state.running and slot.state.is_to_reopen(now) and self.runs_jobs_alone(place):
+                self._landing.let_go(slot, next(self._numbers))
             if not slot.rests:
                 self._handle(place, Tick())
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from packhorse.core.backoff import delay_after
 from packhorse.core.clock import Chance, Clock
+from packhorse.processor.jobs.deciding import LOOK_AGAIN
+from packhorse.processor.member.fence import Fence
 from packhorse.processor.member.gates import Gates
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.queue import Waiting
@@ -55,6 +57,23 @@ class Landing:
             gone = {one.delivery.record.offset for one in chunk} - set(event.left)
             slot.tried -= gone
         return event
+
+    def let_go(self, slot: Slot, generation: int) -> None:
+        """
+        Wait no longer for bodies of jobs, which may run for hours, before the watermark is read again.
+
+        Whose a job is says its lease. What lanes report of them counts for nothing from now on: they are delivered again, under
+        *generation*, and looked at until their end is on record, as if the partition had gone away and come back.
+        """
+        now = self._clock.monotonic()
+        self._gates.gone(slot.flights)
+        for chunk in slot.flights.values():
+            offsets = [one.delivery.record.offset for one in chunk]
+            slot.queue.settle(chunk, offsets, dict.fromkeys(offsets, LOOK_AGAIN), now)
+        slot.flights.clear()
+        slot.fence.up = True
+        slot.fence = Fence()
+        slot.state = replace(slot.state, running=0, generation=generation)
 
     def _wet(self) -> None:
         """Look at all queues again: a gate may have opened."""

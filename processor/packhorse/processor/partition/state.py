@@ -146,6 +146,10 @@ class PartitionState:
         """Return whether a lane or the marker works for it."""
         return self.running > 0 or self.opening or self.marking is not None
 
+    def is_to_reopen(self, now: float) -> bool:
+        """Return whether the watermark is to be read again, once nothing keeps the partition busy."""
+        return self.phase is Phase.AWAY and self.reopen and now >= self.due
+
     @property
     def may_run(self) -> bool:
         """Return whether a chunk may begin."""

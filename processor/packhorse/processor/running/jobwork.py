@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from packhorse.core.errors import MessageFault, PackhorseError
 from packhorse.processor.jobs.deciding import LOOK_AGAIN, End, Wait, not_had
 from packhorse.processor.jobs.runs import JobRun, Phase
-from packhorse.processor.outcomes import Reason
+from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.judging import after_run, crashed, done, ended_before, faulty, over_deadline
 from packhorse.processor.running.requests import (
@@ -33,6 +33,7 @@ from packhorse.processor.running.requests import (
     HadJob,
     HadJobs,
     JobRows,
+    LookUp,
     LookUpJobs,
     MarkStart,
     ReleaseJobs,
@@ -43,7 +44,7 @@ from packhorse.processor.running.requests import (
     Write,
 )
 from packhorse.processor.running.verdict import Attempt, judged
-from packhorse.processor.running.work import Failure, Member, Ran, Result
+from packhorse.processor.running.work import Failure, InboxRow, Known, Member, Ran, Result
 
 MOST_TRIES = 5
 """Times that the recording of an end may lose to other transactions; the body is not run again for that."""
@@ -210,9 +211,7 @@ def _recorded(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generat
                 break
             try:
                 if not (yield from _commit(group, jobs)):
-                    yield ReleaseJobs(
-                        [run for _, run in ended if run is not None], "its message was dealt with"
-                    )
+                    yield from _let_go(group)
                     return False
                 break
             except Contention:
@@ -220,6 +219,27 @@ def _recorded(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generat
                 if not last:
                     raise
     return True
+
+
+def _let_go(ended: list[tuple[Member, JobRun | None]]) -> Effects:
+    """
+    Give back the jobs of those members that another has dealt with since the inbox was asked; the others are still to be recorded.
+
+    The other had the job before: it failed there, and was claimed here before its message was known to be tried again.
+    """
+    known: Known = yield LookUp([member.delivery.id for member, _ in ended], [])
+    dealt = [
+        run
+        for member, run in ended
+        if run is not None and _standing(known.rows.get(member.delivery.id)) != _standing(member.row)
+    ]
+    for run in dealt:
+        run.phase = Phase.IDLE
+    yield ReleaseJobs(dealt, "its message was dealt with")
+
+
+def _standing(row: InboxRow | None) -> tuple[Outcome, int] | None:
+    return None if row is None else (row.outcome, row.attempt)
 
 
 def _writes(one: tuple[Member, JobRun | None]) -> bool:

@@ -74,9 +74,10 @@ WITH ends AS MATERIALIZED (
 )
 SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o"""
 
-# Gives jobs back that were claimed and are not run, or not to their end: nothing is charged.
+# Gives jobs back that were claimed and are not run, or not to their end: nothing is charged. One of which a run has failed waits for its
+# next run, not for its first.
 RELEASE_JOBS = """
-UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 THEN 'retrying' ELSE 'accepted' END, changed_at = clock_timestamp(),
+UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 OR j.error IS NOT NULL THEN 'retrying' ELSE 'accepted' END, changed_at = clock_timestamp(),
     changed_by = 'worker', reason = %(reason)s, worker = NULL, token = NULL, lease_until = NULL
 FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token)
 WHERE j.id = w.id AND j.token = w.token AND j.state = 'running'"""
