@@ -536,7 +536,10 @@ def test_what_was_put_into_a_job_is_shown_on_the_record_alone(roles: Roles, run:
         found = run(*command, **url)
         assert found.code == 0, found.err
         assert not [secret for secret in secrets if secret in found.out], command
-    assert run("job", "show", job_id, "--show-key", **url).out.count("ann@example.org") == 2
+    names_shown = run("job", "show", job_id, "--show-key", **url).out
+    assert names_shown.count("ann@example.org") == 2
+    assert "\nsteps\n" in names_shown.replace(" ", "")
+    assert "\noutsideeffects\n" in names_shown.replace(" ", "")
     arguments = ("job", "show", job_id, "--unmask", "--why", "ticket 17")
     refused = run(*arguments, **url)
     assert (refused.code, refused.out) == (8, "")

@@ -94,6 +94,7 @@ def shown_sheet(shown: Shown, *, show_key: bool) -> RenderableType:
     """Return one job with its history for people."""
     parts: list[RenderableType] = [
         sheet(_pairs(shown, show_key=show_key)),
+        Text(""),
         *part_lines(shown.words),
         *_history(shown),
         *_steps(shown),
@@ -161,7 +162,7 @@ def _steps(shown: Shown) -> list[RenderableType]:
         return []
     rows = [(f"  {each.name}", each.at, each.attempt, _bytes(each.result_bytes)) for each in facts.steps]
     more = "" if len(rows) == facts.step_count else f", the newest {len(rows)} of {facts.step_count}"
-    return [said(f"\nsteps{more}", "bold"), table(("  step", "done", "attempt", "result"), rows)]
+    return [Text(f"\nsteps{more}", style="bold"), table(("  step", "done", "attempt", "result"), rows)]
 
 
 def _effects(effects: tuple[Effect, ...], count: int) -> list[RenderableType]:
@@ -169,7 +170,10 @@ def _effects(effects: tuple[Effect, ...], count: int) -> list[RenderableType]:
         return []
     more = "" if len(effects) == count else f", {len(effects)} of {count}, those in doubt first"
     columns = ("  effect", "state", "called", "the last time", "idempotency key", "by", "why", "answer")
-    return [said(f"\noutside effects{more}", "bold"), table(columns, (_effect_row(each) for each in effects))]
+    return [
+        Text(f"\noutside effects{more}", style="bold"),
+        table(columns, (_effect_row(each) for each in effects)),
+    ]
 
 
 def _effect_row(each: Effect) -> Iterator[object]:
