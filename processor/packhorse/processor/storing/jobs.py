@@ -98,7 +98,7 @@ class JobSteps(Tables):
         It must not be part of a transaction that runs on: rows are locked until its end.
         """
         answer = yield Statement(
-            self.queries.claim_jobs,
+            self.queries.claim_job if len(wanted) == 1 else self.queries.claim_jobs,
             {
                 "group": self.group,
                 "member": member,
@@ -120,7 +120,7 @@ class JobSteps(Tables):
         """Record *ends* in the open transaction; return those jobs that were theirs to end: nothing may be recorded of others."""
         said = [one.progress for one in ends]
         answer = yield Statement(
-            self.queries.finish_jobs,
+            self.queries.finish_job if len(ends) == 1 else self.queries.finish_jobs,
             {
                 "group": self.group,
                 "ids": uuids(one.id for one in ends),

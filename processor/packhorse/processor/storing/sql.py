@@ -207,8 +207,10 @@ class Queries:
     resume: bytes
     # jobs
     claim_jobs: bytes
+    claim_job: bytes
     look_up_jobs: bytes
     finish_jobs: bytes
+    finish_job: bytes
     release_jobs: bytes
     renew_jobs: bytes
     standing_jobs: bytes

@@ -82,7 +82,7 @@ class Checks:
         if text == STEPS.record_step and rows[0][1]:
             scripts = self.world.scripts[v["job"]]
             self.done.update(one for one in scripts if isinstance(one, Step) and one.name == v["name"])
-        if text == JOBS.finish_jobs:
+        if text in {JOBS.finish_jobs, JOBS.finish_job}:
             self._ended()
 
     def _ended(self) -> None:
