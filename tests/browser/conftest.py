@@ -6,8 +6,12 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Route
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Route, expect
 from tests.support.chromium import NoBrowser, browser
+
+WITHIN = 20_000
+"""Milliseconds that a page may take to do or show what it should."""
+expect.set_options(timeout=WITHIN)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,7 @@ def watched(context: BrowserContext) -> Iterator[Page]:
     page.on("console", troubles.console)
     page.on("pageerror", lambda error: troubles.seen.append(str(error)))
     page.on("dialog", troubles.dialog)
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(WITHIN)
     yield page
     page.close()
     assert troubles.seen == []

@@ -10,16 +10,15 @@ from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from packhorse.core import logs
-from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Chance, Clock
 from packhorse.core.errors import RequestKeyConflict, SettingsError, UnknownId, UsageError
-from packhorse.core.jobs import NEEDS_PERSON, IllegalTransition
+from packhorse.core.jobs import IllegalTransition
 from packhorse.core.message import TypedMessage
 from packhorse.producer.jobs.drafts import Cancelling, JobHandle
 from packhorse.producer.jobs.reading import Job
 from packhorse.producer.jobs.status import Jobs
 from packhorse.producer.jobs.web import showing
-from packhorse.producer.jobs.web.answers import FORBIDDEN, NO_SUCH_JOB, OTHER_INPUT, Answer, Refused, problem
+from packhorse.producer.jobs.web.answers import FORBIDDEN, NO_SUCH_JOB, OTHER_INPUT, Answer, problem
 from packhorse.producer.jobs.web.model import Act, Asked, Authorise, Caller, Links, Make, Order, header_of
 from packhorse.producer.jobs.web.requests import (
     Receive,
@@ -33,6 +32,7 @@ from packhorse.producer.jobs.web.requests import (
     request_key_of,
     seconds_of,
     target_of,
+    why_of,
 )
 from packhorse.producer.jobs.web.serving import answered, live, sent
 from packhorse.producer.jobs.web.waiting import until
@@ -240,7 +240,7 @@ class JobsApp:
         if job is None or caller is None or not _is_of(job, caller):
             return NO_SUCH_JOB if await self._readable(job_id, scope) is None else FORBIDDEN
         check_json(scope)
-        why = _why_of(await read_body(scope, receive, limit=self._max_body_bytes))
+        why = why_of(await read_body(scope, receive, limit=self._max_body_bytes))
         try:
             async with self._writers.transaction() as connection:
                 came = await self._outbox.acancel(connection, job_id, why=why, actor=caller.actor)
@@ -248,7 +248,7 @@ class JobsApp:
         except UnknownId:
             return NO_SUCH_JOB
         except IllegalTransition:
-            return problem(409, _refusal(await self._jobs.aget(job_id)))
+            return problem(409, showing.refusal(await self._jobs.aget(job_id)))
         return self._shown(job, target.base, status=202 if came is Cancelling.ASKED else 200)
 
     async def _caller(self, asked: Asked) -> Caller | None:
@@ -290,19 +290,3 @@ async def _awaited(value: T | Awaitable[T]) -> T:
 
 def _is_of(job: Job, caller: Caller) -> bool:
     return caller.tenant is None or caller.tenant == job.tenant
-
-
-def _why_of(body: bytes) -> str | None:
-    said = object_of(body) if body else {}
-    if set(said) - {"why"} or not isinstance(said.get("why", ""), str):
-        raise Refused(problem(422, 'send {} or {"why": "…"}'))
-    try:
-        return checked_why(said["why"]) if said else None
-    except UsageError:
-        raise Refused(problem(422, "why is a text of 1 to 500 characters")) from None
-
-
-def _refusal(job: Job) -> str:
-    if job.state in NEEDS_PERSON:
-        return f"the job is {job.state} and waits for a person, who decides what becomes of it"
-    return f"the job is {job.state}; there is nothing to cancel"

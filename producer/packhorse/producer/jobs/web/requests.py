@@ -9,7 +9,8 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote
 from uuid import UUID
 
-from packhorse.core.errors import SettingsError
+from packhorse.core.acts import checked_why
+from packhorse.core.errors import SettingsError, UsageError
 from packhorse.producer.jobs.rows import MAX_NAME
 from packhorse.producer.jobs.web.answers import Refused, problem
 from packhorse.producer.jobs.web.model import Act, header_of
@@ -189,6 +190,22 @@ def object_of(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refused(problem(400, "the body is to be a JSON object: {…}"))
     return value
+
+
+def why_of(body: bytes) -> str | None:
+    """
+    Return the reason that the body of a cancelling gives; None when it gives none.
+
+    Raises:
+        Refused: It says something else, or the reason is too long.
+    """
+    said = object_of(body) if body else {}
+    if set(said) - {"why"} or not isinstance(said.get("why", ""), str):
+        raise Refused(problem(422, 'send {} or {"why": "…"}'))
+    try:
+        return checked_why(said["why"]) if said else None
+    except UsageError:
+        raise Refused(problem(422, "why is a text of 1 to 500 characters")) from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

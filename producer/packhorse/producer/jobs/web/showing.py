@@ -64,6 +64,13 @@ def safe_text(error: str) -> str | None:
     return inert(text, limit=_MOST_TEXT) if text and not about.startswith("packhorse.") else None
 
 
+def refusal(job: Job) -> str:
+    """Return why *job* can't be cancelled."""
+    if job.state in NEEDS_PERSON:
+        return f"the job is {job.state} and waits for a person, who decides what becomes of it"
+    return f"the job is {job.state}; there is nothing to cancel"
+
+
 def links_of(job: Job, base: str, more: Mapping[str, str]) -> dict[str, str]:
     """Return the addresses that belong to *job* below *base*; `result` of *more* once it has succeeded, not before."""
     found = {"self": f"{base}/{job.id}"}
