@@ -73,7 +73,10 @@ def _serve(undo: ExitStack, folder: Path, port: int, late_after: float) -> None:
     children.start_processor()
     web = application(around.database_url, late_after=late_after)
     said = f"reports: open http://127.0.0.1:{port}/  (Ctrl-C ends it; logs are in {folder})\n"
-    _Server(uvicorn.Config(web, host="127.0.0.1", port=port, log_level="warning"), said).run()
+    _Server(
+        uvicorn.Config(web, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=2),
+        said,
+    ).run()
 
 
 class _Server(uvicorn.Server):

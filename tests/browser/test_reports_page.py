@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import product
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,8 @@ from tests.support.serving import served
 from examples.reports import tables
 from examples.reports.messages import ReportRequest
 from examples.reports.web import application
+from examples.reports.words import WORDS, stage_of
+from packhorse.core.jobs import JobState
 from packhorse.local.settings import Endpoints
 from packhorse.testing import register_for_tests
 
@@ -158,6 +161,19 @@ def test_nothing_that_was_typed_or_said_runs(
     assert page.locator("img").count() == 0
 
 
+def test_page_and_script_tell_of_every_job_alike(page: Page, address: str) -> None:
+    """Fails when a report is called one thing when its page is loaded, and another when the script tells of a change."""
+    ask(page, address)
+    flags = product((True, False), repeat=3)
+    jobs = [
+        {"state": state.value, "needs_person": person, "cancel_asked": asked, "late": late}
+        for state, (person, asked, late) in product(JobState, flags)
+    ]
+    told = page.evaluate("jobs => jobs.map(stageOf)", jobs)
+    assert told == [stage_of(job) for job in jobs]
+    assert set(told) == set(WORDS)
+
+
 def test_without_scripts_the_page_loads_itself_again(
     chromium: Browser, address: str, worker: psycopg.Connection[Any]
 ) -> None:
@@ -167,7 +183,11 @@ def test_without_scripts_the_page_loads_itself_again(
         page = undo.enter_context(watched(context))
         job_id = ask(page, address)
         says(page, "is on its way")
-        job_rows.end(worker, job_rows.begin(worker, job_id), "succeeded")
+        job_rows.begin(worker, job_id)
+        says(page, "is being made")
+        page.get_by_role("button", name="Cancel it").click()
+        says(page, "is being stopped")
+        job_rows.end(worker, job_id, "succeeded")
         says(page, "is ready")
         expect(page.get_by_role("link", name="Download the report")).to_be_visible()
         assert page.locator("meta[http-equiv]").count() == 0

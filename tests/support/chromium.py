@@ -75,7 +75,10 @@ def get() -> str:
         return "Playwright has brought its own Chromium"
     if os.geteuid() == 0 and shutil.which("apt-get"):
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"]):
+        for command in (
+            ["update"],
+            ["install", "--yes", "--no-install-recommends", "chromium", "fonts-dejavu-core"],
+        ):
             subprocess.run(["apt-get", "--quiet=2", *command], check=False, timeout=900, env=quiet)
     if _is_there():
         return "the distribution has brought its Chromium"

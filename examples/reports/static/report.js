@@ -42,29 +42,33 @@ const pause = (seconds) => new Promise((go) => setTimeout(go, seconds * 1000));
 
 async function follow() {
   let tag = null;
+  let trouble = false;
   for (;;) {
-    let wait = 0;
     try {
       const headers = tag ? { "If-None-Match": tag } : {};
-      const answer = await fetch(`${report.dataset.job}${tag ? "?wait=20" : ""}`, { headers, cache: "no-store" });
+      // The first question, and the first after trouble, is answered at once: so it is known that it can be asked.
+      const patience = tag && !trouble ? "?wait=20" : "";
+      const answer = await fetch(`${report.dataset.job}${patience}`, { headers, cache: "no-store" });
       if (answer.status === 401 || answer.status === 404) {
         say(part("trouble"), "This report can't be shown any more. Load the page again.");
         return;
       }
-      if (answer.status === 200) {
-        const job = await answer.json();
-        show(job);
-        if (job.over) return;
-        tag = answer.headers.get("ETag");
-      } else if (answer.status !== 304) {
-        throw new Error(answer.status);
-      }
+      if (answer.status !== 200 && answer.status !== 304) throw new Error(answer.status);
+      trouble = false;
       say(part("trouble"), "");
+      if (answer.status === 304) {
+        await pause(1); // a server that has too many who wait answers at once
+        continue;
+      }
+      const job = await answer.json();
+      show(job);
+      if (job.over) return;
+      tag = answer.headers.get("ETag");
     } catch {
+      trouble = true;
       say(part("trouble"), "How it stands can't be asked just now. It is asked again by itself; the report is not lost.");
-      wait = 3;
+      await pause(3);
     }
-    await pause(wait);
   }
 }
 
