@@ -18,7 +18,7 @@ install: $(STAMP) ## Make .venv and install the locked dependencies and the chec
 $(STAMP): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing pinned packages into $(VENV): up to 110 MB, half a minute or more"
+	@echo "Installing pinned packages into $(VENV): up to 165 MB, half a minute or more"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -27,6 +27,7 @@ browser: $(STAMP) ## Get a Chromium for the tests of pages, unless one is there
 	$(BIN)/python -m tests.support.chromium
 
 test: $(STAMP) ## Run all tests, on a real Kafka, Postgres and registry (started if none is named)
+	@-$(BIN)/python -m tests.support.chromium
 	$(BIN)/python -m pytest $(T)
 
 quick: $(STAMP) ## Run the tests that need no services

@@ -48,6 +48,7 @@ class JobRun:
         token: The lease's.
         attempt: The number of the run, from 1.
         state: The checkpoint that the run begins with; None without one.
+        left: Seconds until the job's deadline, as the body begins; None without one.
         request_key: The request key that the job was submitted with.
         phase: How far it has come.
         lost: The lease is another's by now.
@@ -64,6 +65,7 @@ class JobRun:
     token: UUID
     attempt: int
     state: Any = None
+    left: float | None = None
     request_key: str | None = None
     phase: Phase = Phase.RUNNING
     lost: bool = False

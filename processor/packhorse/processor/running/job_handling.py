@@ -15,6 +15,7 @@ from packhorse.processor.outcomes import Reason
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.deadlines import Deadline
 from packhorse.processor.running.faults import describe, leaves, ran_of
+from packhorse.processor.running.judging import outlived
 from packhorse.processor.running.lanework import around
 from packhorse.processor.running.work import RETURNED, Failure, Member, Ran
 from packhorse.processor.signals import Point
@@ -24,7 +25,7 @@ def run_body(plant: Plant, deadline: Deadline, member: Member, run: JobRun) -> R
     """Run the `def` body of *member*; return how it ended. Blocks as long as it takes."""
     handler = _begun(plant, member, run)
     context = JobContext(member.delivery, run, _tools(plant), group=plant.app.group, log=plant.log)
-    deadline.start(handler.timeout)
+    deadline.start(_time_of(run, handler))
     try:
         with around(member, context, plant):
             value = handler.function(member.message, context)
@@ -33,7 +34,7 @@ def run_body(plant: Plant, deadline: Deadline, member: Member, run: JobRun) -> R
         ran = _raised(run, error, handler)
     finally:
         fired = deadline.stop()
-    return _ended(ran, handler, fired=fired)
+    return _ended(ran, run, handler, fired=fired)
 
 
 async def arun_body(
@@ -46,7 +47,7 @@ async def arun_body(
     """Run the `async def` body of *member*, as `run_body`; *begun* is told the task, so that it can be cancelled, and its end."""
     handler = _begun(plant, member, run)
     context = AsyncJobContext(member.delivery, run, _tools(plant), group=plant.app.group, log=plant.log)
-    deadline.start(handler.timeout)
+    deadline.start(_time_of(run, handler))
 
     async def body() -> object:
         with around(member, context, plant):
@@ -61,7 +62,7 @@ async def arun_body(
     finally:
         begun(None)
         fired = deadline.stop_soon()
-    return _ended(ran, handler, fired=fired)
+    return _ended(ran, run, handler, fired=fired)
 
 
 def _tools(plant: Plant) -> JobTools:
@@ -106,8 +107,20 @@ def _stopped(run: JobRun) -> Ran:
             return Ran(Failure.TEMPORARY, Reason.FAILED.value, "its task was cancelled")
 
 
-def _ended(ran: Ran, handler: Handler, *, fired: bool) -> Ran:
-    if fired and ran.failure is not None:
-        text = f"it ran longer than its time-out of {handler.timeout:g} s and was asked to stop"
-        ran = Ran(Failure.TEMPORARY, Reason.TIMEOUT.value, text)
-    return ran
+def _time_of(run: JobRun, handler: Handler) -> float | None:
+    """Return the seconds that a run may take: its time-out, or what is left until the deadline."""
+    return min((one for one in (handler.timeout, run.left) if one is not None), default=None)
+
+
+def _ended(ran: Ran, run: JobRun, handler: Handler, *, fired: bool) -> Ran:
+    """
+    Return how a run has ended, once its time is looked at.
+
+    What has succeeded all the same has, and a doubt about an effect stays one.
+    """
+    if not fired or ran.failure is None or ran.reason == Reason.UNCERTAIN.value:
+        return ran
+    if handler.job is not None and run.left is not None and run.left <= (handler.timeout or run.left):
+        return outlived(handler.job)
+    text = f"it ran longer than its time-out of {handler.timeout:g} s and was asked to stop"
+    return Ran(Failure.TEMPORARY, Reason.TIMEOUT.value, text)

@@ -171,6 +171,12 @@ def _decoded(ready: list[tuple[Member, HadJob]]) -> Effects:
             member.result = after_run(member, ran, jitter=0.0)
 
 
+def _left(member: Member, age: float) -> float | None:
+    """Return the seconds that the job has until its deadline; None without one, or where a person has ordered the run."""
+    spec = None if member.handler is None else member.handler.job
+    return None if spec is None or spec.deadline is None or member.redriven else spec.deadline - age
+
+
 def _marked(member: Member, most: int) -> Effects:
     starts: int = yield MarkStart(member.delivery.record.offset)
     if starts > most and member.result is None:
@@ -187,6 +193,7 @@ def _body(member: Member, had: HadJob, jobs: _Jobs) -> Effects:
     ran = run.ran if run.phase is Phase.ENDED else None
     if ran is None:
         jobs.how.runs([member])
+        run.left = _left(member, had.age)
         ran = yield RunJob(member, run)
     if run.lost:
         return

@@ -7,6 +7,7 @@ from typing import Any
 from packhorse.core.errors import MessageFault
 from packhorse.core.text import inert
 from packhorse.processor.jobs.deciding import End
+from packhorse.processor.jobs.spec import JobSpec
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.policy import Again, Retry, Stop, after_failure
 from packhorse.processor.record import digest_of, time_of_header
@@ -76,14 +77,23 @@ def ended_before(member: Member, end: End) -> Result:
 
 
 def over_deadline(member: Member, age: float) -> Result | None:
-    """Return the result of a job that was not done in the time that its type gives it, *age* seconds after it was due."""
+    """
+    Return the result of a job that was not done in the time that its type gives it, *age* seconds after it was due.
+
+    What a person has ordered is run, however old it is.
+    """
     spec = None if member.handler is None else member.handler.job
-    if spec is None or spec.deadline is None or age < spec.deadline:
+    if spec is None or spec.deadline is None or age < spec.deadline or member.redriven:
         return None
-    text = f"it was not done within {spec.deadline:g} s"
+    return after_run(member, outlived(spec), jitter=0.0)._replace(attempt=_not_run(member), failed_as=None)
+
+
+def outlived(spec: JobSpec) -> Ran:
+    """Return the end of a job that was not done in the time that its type gives it, with a run or before one."""
+    text = f"it was not done within {spec.deadline or 0:g} s"
     if spec.after_deadline == "expire":
-        return _plain(member, Outcome.SKIPPED, _not_run(member), reason=Reason.EXPIRED.value, error=text)
-    return _stopped(member, Reason.DEADLINE.value, text, attempt=_not_run(member))
+        return Ran(Failure.SKIP, Reason.EXPIRED.value, text)
+    return Ran(Failure.PERMANENT, Reason.DEADLINE.value, text)
 
 
 def parked(member: Member) -> Result:

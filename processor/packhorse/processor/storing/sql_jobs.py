@@ -31,7 +31,8 @@ WITH wanted AS MATERIALIZED (
 ), moved AS (
     UPDATE "{schema}".job j SET state = 'running', token = f.token, worker = %(member)s, group_id = %(group)s,
         lease_until = clock_timestamp() + %(lease)s * interval '1 second', attempt = f.attempt,
-        started_at = coalesce(j.started_at, clock_timestamp()), changed_at = clock_timestamp(), changed_by = 'worker',
+        started_at = CASE WHEN j.token = f.was THEN j.started_at ELSE clock_timestamp() END,
+        changed_at = clock_timestamp(), changed_by = 'worker',
         reason = CASE WHEN j.state = 'running' AND j.token IS DISTINCT FROM f.was THEN 'lease-over' END
     FROM free f
     WHERE j.id = f.id AND (f.one_running IS NULL OR j.id IN (SELECT h.job_id FROM held h))

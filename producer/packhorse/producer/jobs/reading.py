@@ -48,7 +48,7 @@ class Job:
         worker: Who runs it.
         lease_until: Until when the worker's word holds.
         cancel_asked_at, cancel_asked_by, cancel_why: Who wants it to stop; it may have gone on nevertheless.
-        progress: What its newest run said.
+        progress: What a run of it said last.
         result: What its function returned, once it has succeeded; None too when it was erased.
         error: Class and place of the last failure; text only where that was declared safe.
         purged_at: When its input and result were erased.

@@ -134,7 +134,10 @@ def test_what_a_person_knows_of_an_effect_lets_the_job_go_on(
 
 
 def test_a_job_that_failed_is_sent_back_and_done(jobs: JobGround) -> None:
-    """Fails when the redrive of its message does not bring the job to its worker, or its history hides who sent it back."""
+    """
+    Fails when the redrive of its message does not bring the job to its worker, or its history hides who sent it back; or when a
+    person's order counts for less than a deadline that has passed since.
+    """
     mended = threading.Event()
 
     def body(job: Any, ctx: JobContext) -> Any:
@@ -143,11 +146,12 @@ def test_a_job_that_failed_is_sent_back_and_done(jobs: JobGround) -> None:
             raise ValueError("not mended")
         return {"n": job.n}
 
-    app = working(jobs.namespace, body=body, retry=Retry(attempts=1))
+    app = working(jobs.namespace, body=body, retry=Retry(attempts=1), deadline="5s")
     jobs.make_topics(app)
     with jobs.processing(app):
         job_id = jobs.submit(3).id
         jobs.until_state(job_id, "quarantined")
+        jobs.rows("UPDATE packhorse.job SET accepted_at = accepted_at - interval '1 hour' RETURNING 1")
         mended.set()
         sent = ran(jobs, "job", "redrive", job_id, "--why", "fixed", "--yes", "--json")
         assert sent.code == 0, sent.err

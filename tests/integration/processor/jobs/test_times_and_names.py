@@ -293,3 +293,20 @@ def test_a_run_waits_for_the_caller_that_was_given_back_its_job(jobs: JobGround)
             assert jobs.job(first.id)[0] == "accepted"
             caller.commit()
             jobs.until_state(first.id, "succeeded")
+
+
+@pytest.mark.parametrize(("after", "state"), [("quarantine", "quarantined"), ("expire", "expired")])
+def test_a_run_ends_with_the_deadline_of_its_job(jobs: JobGround, after: Any, state: str) -> None:
+    """Fails when a deadline is looked at before a run alone: a body that hangs would hang for ever."""
+
+    def body(job: Any, ctx: JobContext) -> None:
+        while True:
+            ctx.check()
+            threading.Event().wait(0.02)
+
+    app = working(jobs.namespace, body=body, deadline="600ms", after_deadline=after)
+    jobs.make_topics(app)
+    handle = jobs.submit(1)
+    with jobs.processing(app):
+        jobs.until_state(handle.id, state)
+    assert jobs.history(handle.id) == ["accepted", "running", state]
