@@ -133,7 +133,7 @@ class Composed:
             board=self.plant.board,
             leaving=self.plant.runs.stop,
             ranks=app.ranks,
-            rations=job_lanes(app.all_handlers, self.lanes.count),
+            ration=job_lanes(app.all_handlers, self.lanes.count),
         )
         self.watching = Watching(
             self.plant,

@@ -72,8 +72,8 @@ class JobOptions(TypedDict, total=False):
             topic) and "low" (`<topic>.low`). Lanes that are free look at high ones first, and at every eighth turn at low ones.
         quick: Its runs take milliseconds: several share a claim and a transaction for their ends. One that takes long then
             keeps those that were claimed with it waiting.
-        lanes: Most of them that run at once in a process, so that others have lanes left. None: all but one where the
-            processor has other handlers.
+        lanes: Most of them that run at once in a process. None: together with other types that say nothing all but one where there
+            is short work (handlers of messages, quick jobs), else all but one where there are other types.
         keep_result, keep: How long after its end a job's result, and its row with its history, are kept. None: as set.
     """
 

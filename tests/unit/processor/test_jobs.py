@@ -12,7 +12,7 @@ from packhorse.processor import AsyncJobContext, Context, JobContext, Processor,
 from packhorse.processor.jobs.deciding import LOOK_AGAIN, End, JobRow, Wait, not_had, state_after
 from packhorse.processor.jobs.runs import JobRun, Phase, Runs, abandon
 from packhorse.processor.jobs.values import BadValue, json_of
-from packhorse.processor.member.rationing import Rations, job_lanes
+from packhorse.processor.member.rationing import Ration, Rations, job_lanes
 from packhorse.processor.outcomes import Outcome, Reason
 
 JOB, TOKEN = UUID(int=1), UUID(int=2)
@@ -163,16 +163,34 @@ def two() -> Processor:
     return app
 
 
-def test_a_type_of_jobs_leaves_a_lane_to_others_unless_it_says_how_many_it_has(two: Processor) -> None:
-    assert sorted(job_lanes(two.all_handlers, 5).values()) == [2, 4]
-    assert sorted(job_lanes(two.all_handlers, 1).values()) == [1, 1]
+def test_types_of_long_jobs_leave_a_lane_to_others_unless_they_say_how_many_they_have(two: Processor) -> None:
+    assert sorted(job_lanes(two.all_handlers, 5).each.values()) == [2, 4]
+    assert sorted(job_lanes(two.all_handlers, 1).each.values()) == [1, 1]
     alone = Processor("g")
     alone.job(AmountMoved)(body)
-    assert list(job_lanes(alone.all_handlers, 5).values()) == [5]
+    assert job_lanes(alone.all_handlers, 5) == Ration()
+
+
+def test_long_jobs_of_several_types_leave_a_lane_together_where_there_is_short_work() -> None:
+    """Fails when each may have all lanes but one: two types would have them all, and a message waits for hours."""
+    ration = Ration(each={"declared": 1}, together={"a", "b"}, most=3)
+    rations = Rations(ration)
+    for number, gate in enumerate(["a", "b", "declared"]):
+        rations.begun(number, gate)
+    assert rations.full == {"declared"}
+    rations.begun(3, "a")
+    assert rations.full == {"declared", "a", "b"}
+    assert rations.ended(1)
+    assert rations.full == {"declared"}
+    app = Processor("g")
+    app.job(AmountMoved)(body)
+    app.handler(AccountOpened)(lambda message, ctx: None)
+    found = job_lanes(app.all_handlers, 4)
+    assert (len(found.together), found.most, found.each) == (1, 3, {})
 
 
 def test_a_ration_that_is_used_up_is_had_again_when_a_chunk_ends() -> None:
-    rations = Rations({"long": 2})
+    rations = Rations(Ration(each={"long": 2}))
     rations.begun(1, "long")
     rations.begun(2, "short")
     rations.begun(3, None)

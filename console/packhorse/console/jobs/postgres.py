@@ -106,7 +106,8 @@ class JobTables:
         with self._database.acting(person, Right.ACT, doing="cancel jobs") as act:
             job, values = _locked(act, job_id), {"id": job_id, "actor": act.actor, "why": why}
             check_cancellable(job)
-            if job.cancel_asked_at is not None and job.cancel_asked_by is not None:
+            asked = job.state is JobState.RUNNING and job.cancel_asked_at is not None
+            if asked and job.cancel_asked_at is not None and job.cancel_asked_by is not None:
                 act.left_alone()
                 by, at = job.cancel_asked_by, job.cancel_asked_at
                 return Cancelling(id=job_id, state=job.state, at=at, by=by, is_new=False)

@@ -19,6 +19,7 @@ from packhorse.processor.member.jobs import Place, Report
 from packhorse.processor.member.landing import Landing
 from packhorse.processor.member.ports import Fetcher, Holding, Positions, Works
 from packhorse.processor.member.queue import Queue
+from packhorse.processor.member.rationing import NO_RATION, Ration
 from packhorse.processor.member.slot import Slot
 from packhorse.processor.partition.deciding import decide
 from packhorse.processor.partition.events import (
@@ -78,7 +79,7 @@ class Desk:
         chance: Chance,
         alarm: Callable[[Place, Alarm], None],
         tell: Callable[[Told], None] = lambda told: None,  # noqa: ARG005 its name says what it is
-        rations: Mapping[str, int] = MappingProxyType({}),
+        ration: Ration = NO_RATION,
         ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._streams = streams
@@ -100,7 +101,7 @@ class Desk:
             limits,
             lanes=lanes,
             numbers=self._numbers,
-            rations=rations,
+            ration=ration,
             ranks=ranks,
         )
         self._landing = Landing(self._slots, self.gates, limits, clock, chance)

@@ -8,7 +8,7 @@ from packhorse.processor.member.gates import Gates
 from packhorse.processor.member.jobs import ChunkJob, Place
 from packhorse.processor.member.ports import Works
 from packhorse.processor.member.queue import Waiting
-from packhorse.processor.member.rationing import Rations
+from packhorse.processor.member.rationing import NO_RATION, Ration, Rations
 from packhorse.processor.member.sharing import Sharing
 from packhorse.processor.member.slot import Slot
 from packhorse.processor.partition.state import Limits
@@ -30,7 +30,7 @@ class Dispatcher:
         lanes: How many there are.
         numbers: Gives each job its own.
         ranks: How urgent what comes from a source is: below 0 comes first, above 0 last; of one that is not in it 0.
-        rations: How many lanes the chunks of a handler may have at once; of one that is not in it there is no limit.
+        ration: How many lanes handlers may have at once.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Dispatcher:
         *,
         lanes: int,
         numbers: Iterator[int],
-        rations: Mapping[str, int] = MappingProxyType({}),
+        ration: Ration = NO_RATION,
         ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._slots = slots
@@ -52,7 +52,7 @@ class Dispatcher:
         self._numbers = numbers
         self._marked: dict[int, bool] = {}
         self._sharing = Sharing(lanes)
-        self._rations = Rations(rations)
+        self._rations = Rations(ration)
         self._ranks = ranks
         self._given = 0
         self._turns = {False: 0, True: 0}

@@ -21,6 +21,7 @@ from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.ports import Holding, Positions
 from packhorse.processor.member.queue import Waiting
+from packhorse.processor.member.rationing import NO_RATION, Ration
 from packhorse.processor.member.telling import Telling
 from packhorse.processor.partition.state import (
     Limits,
@@ -88,7 +89,7 @@ class Loop:
         sort: Callable[[Sequence[Record], Stream], list[Waiting]],
         board: Board | None = None,
         leaving: Callable[[], None] = lambda: None,
-        rations: Mapping[str, int] = MappingProxyType({}),
+        ration: Ration = NO_RATION,
         ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._board = board or Board(clock)
@@ -115,7 +116,7 @@ class Loop:
             chance=chance,
             alarm=self._telling.alarm,
             tell=self._tell,
-            rations=rations,
+            ration=ration,
             ranks=ranks,
         )
 

@@ -229,6 +229,8 @@ def _jobs(found: Sorted, chunk: Chunk) -> Generator[Request, Any, list[Result] |
     ended = yield from run_jobs(found.members, chunk.how, chunk.app.group, marked=marked)
     if ended is None:
         return None
+    if len(ended.members) + len(ended.held) < len(found.members):
+        found.wait = None  # what was cut off is due
     found.members = ended.members
     chunk.held.update(ended.held)
     return ended.results

@@ -107,6 +107,9 @@ def _stopped(run: JobRun) -> Ran:
             return Ran(Failure.TEMPORARY, Reason.FAILED.value, "its task was cancelled")
 
 
+_FAILED = frozenset({Failure.TEMPORARY, Failure.LATER, Failure.PERMANENT})
+
+
 def _time_of(run: JobRun, handler: Handler) -> float | None:
     """Return the seconds that a run may take: its time-out, or what is left until the deadline."""
     return min((one for one in (handler.timeout, run.left) if one is not None), default=None)
@@ -116,9 +119,14 @@ def _ended(ran: Ran, run: JobRun, handler: Handler, *, fired: bool) -> Ran:
     """
     Return how a run has ended, once its time is looked at.
 
-    What has succeeded all the same has, and a doubt about an effect stays one.
+    What has succeeded all the same has, and a doubt about an effect stays one. A job that somebody has cancelled is not tried again
+    when it fails, nor is anybody called for it.
     """
-    if not fired or ran.failure is None or ran.reason == Reason.UNCERTAIN.value:
+    if ran.failure is None or ran.reason == Reason.UNCERTAIN.value:
+        return ran
+    if run.cancel == "cancelled" and ran.failure in _FAILED:
+        return ran._replace(failure=Failure.SKIP, reason=Reason.CANCELLED.value)
+    if not fired:
         return ran
     if handler.job is not None and run.left is not None and run.left <= (handler.timeout or run.left):
         return outlived(handler.job)

@@ -3,7 +3,7 @@ A chunk of jobs: each is claimed under a lease, its body runs with no transactio
 
 Order of effects, and what a crash between two of them does:
 
-1. `ClaimJobs`: the jobs are running, under leases. After a crash their leases run out and whoever is assigned the partition takes
+1. `ClaimJobs`, a portion of the chunk at a time: the jobs are running, under leases. After a crash their leases run out and whoever is assigned the partition takes
    them over, by compare-and-set; nobody else can have begun them.
 2. Bodies, one after another. What they keep (checkpoints, steps, effects) is fenced by the lease and stays.
 3. `Begin`, `FinishJobs`, what bodies want written, `Write`, `CommitTransaction`: the job's end, its result and the inbox row are
@@ -46,6 +46,8 @@ from packhorse.processor.running.requests import (
 from packhorse.processor.running.verdict import Attempt, judged
 from packhorse.processor.running.work import Failure, InboxRow, Known, Member, Ran, Result
 
+FIRST_PORTION = 16
+"""Jobs that are claimed at first; the next claim takes twice as many, while the chunk's time lasts: what is not claimed need not be given back."""
 MOST_TRIES = 5
 """Times that the recording of an end may lose to other transactions; the body is not run again for that."""
 
@@ -93,21 +95,34 @@ def run_jobs(
     jobs = _Jobs(how=how, group=group, marked=marked)
     decided = [member for member in members if member.result is not None]
     todo = [member for member in members if member.result is None]
-    had: HadJobs = (yield ClaimJobs(todo, how.in_hand)) if todo else {}
+    if not (yield from _recorded([(member, None) for member in decided], jobs)):
+        return None
+    began, most = how.clock(), FIRST_PORTION
+    while todo:
+        portion, todo, most = todo[:most], todo[most:], 2 * most
+        if not (yield from _portion(portion, jobs)):
+            return None
+        if how.clock() - began > how.time:
+            break
+    return Ended(jobs.members, jobs.results, jobs.held)
+
+
+def _portion(todo: list[Member], jobs: _Jobs) -> Generator[Request, Any, bool]:
+    """Claim the jobs of *todo*, run and record them; return False when another was first with a message of theirs."""
+    had: HadJobs = yield ClaimJobs(todo, jobs.how.in_hand)
     ready = [(member, had[member.delivery.id]) for member in todo if member.delivery.id in had]
     missing = [member for member in todo if member.delivery.id not in had]
     yet = [one.run for _, one in ready]
     try:
-        if missing:
-            decided += yield from _not_had(missing, jobs)
-        well = yield from _recorded([(member, None) for member in decided], jobs)
+        over = (yield from _not_had(missing, jobs)) if missing else []
+        well = yield from _recorded([(member, None) for member in over], jobs)
         well = well and (yield from _worked(ready, yet, jobs))
     except PackhorseError:
         yield ReleaseJobs(yet, "given back")
         raise
     if yet:
         yield ReleaseJobs(yet, "given back")
-    return Ended(jobs.members, jobs.results, jobs.held) if well else None
+    return well
 
 
 def _not_had(missing: list[Member], jobs: _Jobs) -> Generator[Request, Any, list[Member]]:
