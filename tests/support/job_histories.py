@@ -100,7 +100,7 @@ def _of(history: JobHistory, job_id: UUID, n: int) -> Iterator[str]:
     if (state, result, token, lease) != ("succeeded", {"n": n}, None, None):
         yield f"it is {state} with {result}, token {token}, lease until {lease}"
     changes = history.transitions.get(job_id, [])
-    yield from _chain(changes)
+    yield from chain(changes)
     if changes and changes[-1][3] != attempt:
         yield f"it ended at attempt {changes[-1][3]} and says {attempt}"
     running = sum(after == "running" for _, after, _, _ in changes)
@@ -109,8 +109,8 @@ def _of(history: JobHistory, job_id: UUID, n: int) -> Iterator[str]:
         yield f"{begun} bodies began in {running} runs"
 
 
-def _chain(changes: list[tuple[Any, ...]]) -> Iterator[str]:
-    """Each change is allowed and begins where the one before ended; there is one end, and it is the last."""
+def chain(changes: list[tuple[Any, ...]], end: str = "succeeded") -> Iterator[str]:
+    """Yield what is wrong: each change is allowed and begins where the one before ended; there is one *end*, and it is the last."""
     told = " > ".join(str(after) for _, after, _, _ in changes)
     stood: str | None = None
     for before, after, _, _ in changes:
@@ -120,8 +120,8 @@ def _chain(changes: list[tuple[Any, ...]]) -> Iterator[str]:
             yield f"{before} > {after} is not allowed: {told}"
         stood = after
     ends = [after for _, after, _, _ in changes if after in ENDED]
-    if ends != ["succeeded"] or stood != "succeeded":
-        yield f"it did not end once, with success: {told}"
+    if ends != [end] or stood != end:
+        yield f"it is not {end}, once: {told}"
     times = [at for _, _, at, _ in changes]
     if times != sorted(times):
         yield f"its changes are not in the order of their times: {told}"

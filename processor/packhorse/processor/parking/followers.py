@@ -21,6 +21,7 @@ from packhorse.processor.running.judging import (
     crashed,
     done,
     faulty,
+    sent_on,
     without_handler,
     without_named,
     without_running,
@@ -147,6 +148,8 @@ class Followers:
         if member.handler is None:
             type_known = self.app.knows(member.delivery.type)
             return without_handler(member, type_known=type_known, skip=self.skip_unknown)
+        if member.handler.job is not None:
+            return sent_on(member)
         return without_running(member, known, self.charged if charge else None)
 
     def mark(self, member: Member) -> Generator[Request, Any, None]:

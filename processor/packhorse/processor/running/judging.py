@@ -19,6 +19,7 @@ from packhorse.processor.running.work import (
     Ran,
     Result,
 )
+from packhorse.processor.tiers.ladder import AT_ONCE
 
 
 def without_running(member: Member, known: Known, charged: Reason | None) -> Result | None:
@@ -94,6 +95,18 @@ def outlived(spec: JobSpec) -> Ran:
     if spec.after_deadline == "expire":
         return Ran(Failure.SKIP, Reason.EXPIRED.value, text)
     return Ran(Failure.PERMANENT, Reason.DEADLINE.value, text)
+
+
+def sent_on(member: Member) -> Result:
+    """
+    Return the result of a follower that is a job's message, as a replay hands them over: it goes on as a copy, at once.
+
+    Its body runs under a lease of the job's, with no transaction open, as those behind a parked key don't.
+    """
+    again = _plain(
+        member, Outcome.RETRY, member.attempt - 1, reason=Reason.LATER.value, error="a job goes on by itself"
+    )
+    return again._replace(tier=AT_ONCE)
 
 
 def parked(member: Member) -> Result:
