@@ -28,7 +28,7 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
     """Somebody took it back before it was done."""
     EXPIRED = "expired"
-    """Its time had passed before a run began."""
+    """Its time had passed before it was done."""
 
 
 _S = JobState

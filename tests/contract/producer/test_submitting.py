@@ -142,7 +142,7 @@ def test_everything_that_is_said_of_a_job_stands_in_its_rows(kind: str, url: str
     async def body(writer: Writer) -> JobHandle[Any]:
         with message_context(correlation_id="c", actor="ada", tenant="north"):
             handle = await submit(
-                writer, outbox, id=given, request_key="ключ", one_waiting="w", one_running="r", causation_id="x",
+                writer, outbox, id=given, request_key="ключ", one_running="r", causation_id="x",
                 priority="high", expires_at=expires_at, headers={"a": "ü"},
             )  # fmt: skip
         await writer.commit()
@@ -153,7 +153,7 @@ def test_everything_that_is_said_of_a_job_stands_in_its_rows(kind: str, url: str
     columns += "priority, one_waiting, one_running, not_before, expires_at, changed_by"
     assert seen(url, f"SELECT {columns} FROM packhorse.job") == [
         (given, "bank.AmountMoved", 2, "bank.account.high", "accepted", 0, "north", "ada", "c", "x", "bank", "ключ", "high",
-         "w", "r", None, expires_at, "ada")
+         None, "r", None, expires_at, "ada")
     ]  # fmt: skip
     columns = "id, aggregatetype, aggregateid, type, schema_version, tenant, actor, correlation_id, causation_id, origin, "
     columns += "headers::text, expires_at::timestamptz, payload"

@@ -642,7 +642,7 @@ def test_a_job_whose_message_is_lost_is_sent_anew_under_its_id_and_once(run: Any
     assert row[7] == encode_message(JobReference(id=str(lost), type=TYPE, version=1), 77)
     assert acts(connection, lost) == ["job-send"]
     again = run(*arguments, **named)
-    assert (again.code, "goes on by itself" in again.err) == (2, True)
+    assert (again.code, "no person's decision" in again.err) == (2, True)
     assert one(connection, "SELECT count(*) FROM packhorse.outbox WHERE id = %s", lost) == 1
 
 

@@ -150,6 +150,10 @@ def test_what_is_no_json_is_refused_without_its_value(value: object) -> None:
     assert repr(value) not in str(error.value)
 
 
+def test_text_that_only_looks_like_an_escape_is_kept() -> None:
+    assert json_of(r"a\u0000", what="the result", most=100) == r'"a\\u0000"'
+
+
 def test_what_is_too_large_names_size_and_limit() -> None:
     with pytest.raises(BadValue, match="102 bytes as JSON, the limit is 100"):
         json_of("x" * 100, what="checkpoint", most=100)

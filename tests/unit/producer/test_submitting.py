@@ -260,6 +260,7 @@ def test_who_submitted_is_the_actor_or_the_origin_or_the_application() -> None:
     [
         ({"expires_at": NOW}, "expires_at 2026-07-31T12:00:00.000000Z has passed"),
         ({"expires_at": NOW + HOUR, "not_before": NOW + HOUR}, "does not come after not_before"),
+        ({"expires_at": NOW + HOUR, "one_waiting": "w"}, "one_waiting with expires_at is not allowed"),
         ({"request_key": "\ud800"}, r"request_key holds U\+D800 at position 0"),
         ({"not_before": "tomorrow"}, "not_before is str; pass an aware datetime"),
     ],

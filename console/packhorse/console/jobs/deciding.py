@@ -115,8 +115,8 @@ def check_redrivable(job: Job) -> None:
             )
         case _:
             raise UsageError(
-                f"job {job.id} is {job.state} and goes on by itself; packhorse explain {job.id} says what it waits for; nothing was "
-                "done"
+                f"job {job.id} is {job.state}, and what it waits for is no person's decision as a rule: packhorse explain {job.id} says "
+                f"what; if its message alone is in quarantine: packhorse quarantine redrive {job.id} --why TEXT; nothing was done"
             )
 
 

@@ -159,15 +159,15 @@ SELECT count(*)::int AS n FROM gone
 
 FOLLOW = """
 WITH moves AS MATERIALIZED (
-    SELECT j.id, q.reason, q.state AS rests, CASE WHEN q.state = 'redriven' THEN 'retrying' WHEN q.state = 'discarded' THEN 'discarded'
+    SELECT j.id, q.group_id, q.reason, q.state AS rests, CASE WHEN q.state = 'redriven' THEN 'retrying' WHEN q.state = 'discarded' THEN 'discarded'
                WHEN q.reason = 'uncertain' THEN 'uncertain' ELSE 'quarantined' END AS after
     FROM {schema}.job AS j CROSS JOIN LATERAL (
-        SELECT q.state, q.reason FROM {schema}.quarantined_message AS q WHERE q.message_id = j.id AND q.topic = j.topic
+        SELECT q.state, q.reason, q.group_id FROM {schema}.quarantined_message AS q WHERE q.message_id = j.id AND q.topic = j.topic
           AND (j.group_id IS NULL OR q.group_id = j.group_id) ORDER BY q.state = 'quarantined' DESC LIMIT 1) AS q
     WHERE j.id = ANY(%(ids)s::uuid[]) AND NOT (j.state = 'running' AND j.lease_until > clock_timestamp())
     FOR NO KEY UPDATE OF j
 )
-UPDATE {schema}.job AS j SET state = m.after, changed_at = clock_timestamp(), changed_by = %(actor)s,
+UPDATE {schema}.job AS j SET state = m.after, group_id = m.group_id, changed_at = clock_timestamp(), changed_by = %(actor)s,
     reason = CASE m.rests WHEN 'quarantined' THEN m.reason ELSE m.rests END, worker = NULL, token = NULL, lease_until = NULL,
     finished_at = CASE m.after WHEN 'discarded' THEN clock_timestamp() END
 FROM moves AS m WHERE j.id = m.id AND j.state <> m.after AND {schema}.job_may(j.state || '>' || m.after)

@@ -262,7 +262,7 @@ def _ended(draft: Draft, facts: JobFacts, viewer: Viewer) -> None:
             by = "" if job.cancel_asked_by is None else f"{job.cancel_asked_by} took it back"
             draft.stands.append(f"{by or 'it was taken back'}: {job.cancel_why or 'no reason given'}")
         case JobState.EXPIRED:
-            draft.stands.append("its time had passed before a run of it began, so its work was not done")
+            draft.stands.append("its time had passed before its work was done")
         case _:
             draft.stands.append("a person gave it up; its work is not done")
             draft.can.append(

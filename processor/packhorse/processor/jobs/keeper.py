@@ -84,7 +84,7 @@ class JobKeeper:
         if now < self._due_at:
             return min(EVERY, self._due_at - now)
         sent, wait = postgres.run(self._link.connection(), self._plant.store.due_jobs(self._types))
-        if sent == MOST_DUE:
+        if sent >= MOST_DUE:
             return 0.0
         pause = EVERY if wait is None else min(EVERY, wait)
         self._due_at = now + pause

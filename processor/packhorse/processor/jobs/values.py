@@ -1,6 +1,7 @@
 """What jobs keep of the application's values: JSON, checked before it is sent, with a limit."""
 
 import json
+import re
 from typing import Final
 
 from packhorse.core.errors import UsageError
@@ -11,6 +12,10 @@ MOST_CHECKPOINT: Final = 256 * 1024
 """Largest checkpoint, in bytes of JSON."""
 MOST_PROGRESS: Final = 200
 """Longest text of a progress, in characters."""
+
+
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""A NUL as JSON has it: behind an even number of backslashes; behind an odd one it is the text of an escape."""
 
 
 class BadValue(UsageError):
@@ -36,7 +41,7 @@ def json_of(value: object, *, what: str, most: int) -> str | None:
         raise BadValue(
             f"{what} is no JSON: {type(error).__name__}; give dicts, lists, text and numbers"
         ) from None
-    if "\\u0000" in text:
+    if _NUL.search(text):
         raise BadValue(f"{what} holds a NUL, which the database does not take")
     if size > most:
         raise BadValue(

@@ -12,7 +12,7 @@ from packhorse.processor.storing.rows import literal, uuids
 from packhorse.processor.storing.steps import Statement, Steps, Tables
 
 MOST_DUE = 500
-"""Jobs whose time has come that are sent at a time."""
+"""Jobs of a type whose time has come that are sent at a time."""
 
 
 class Wanted(NamedTuple):

@@ -121,8 +121,9 @@ WHERE id = %(id)s AND token = %(token)s AND state = 'running'"""
 # Writes the outbox rows of jobs whose time has come: whoever deletes a row writes it.
 DUE_JOBS = """
 WITH due AS (
-    DELETE FROM "{schema}".job_due d WHERE d.job_id IN (SELECT x.job_id FROM "{schema}".job_due x
-        WHERE x.due_at <= clock_timestamp() AND x.type = ANY(%(types)s) ORDER BY x.due_at LIMIT %(most)s FOR UPDATE SKIP LOCKED)
+    DELETE FROM "{schema}".job_due d WHERE d.job_id IN (SELECT n.job_id FROM unnest(%(types)s::text[]) AS t (type)
+        CROSS JOIN LATERAL (SELECT x.job_id FROM "{schema}".job_due x WHERE x.type = t.type AND x.due_at <= clock_timestamp()
+            ORDER BY x.type, x.due_at LIMIT %(most)s FOR UPDATE SKIP LOCKED) AS n)
     RETURNING d.*
 ), sent AS (
     INSERT INTO "{schema}".outbox (id, aggregatetype, aggregateid, type, schema_version, payload, traceparent, tracestate,
@@ -132,8 +133,9 @@ WITH due AS (
     FROM due d ORDER BY d.due_at
     RETURNING 1
 )
-SELECT (SELECT count(*) FROM sent), (SELECT extract(epoch FROM min(x.due_at) - clock_timestamp())::float8
-    FROM "{schema}".job_due x WHERE x.due_at > clock_timestamp() AND x.type = ANY(%(types)s))"""
+SELECT (SELECT count(*) FROM sent), (SELECT extract(epoch FROM min(n.due_at) - clock_timestamp())::float8
+    FROM unnest(%(types)s::text[]) AS t (type) CROSS JOIN LATERAL (SELECT x.due_at FROM "{schema}".job_due x
+        WHERE x.type = t.type AND x.due_at > clock_timestamp() ORDER BY x.type, x.due_at LIMIT 1) AS n)"""
 
 # What a processor declares of its types of jobs.
 DECLARE_JOBS = """

@@ -100,6 +100,11 @@ def check(draft: JobDraft[Any], *, now: datetime) -> None:
         raise InvalidMessage(f"priority={draft.priority!r} is not allowed: {', '.join(PRIORITIES)}")
     not_before = utc_of(draft.not_before, what="not_before")
     expires_at = utc_of(draft.expires_at, what="expires_at")
+    if expires_at is not None and draft.one_waiting is not None:
+        raise InvalidMessage(
+            "one_waiting with expires_at is not allowed: whoever is given back a job that then expires has asked for work that is "
+            "never done; leave one of them out"
+        )
     if expires_at is not None and expires_at <= now:
         raise InvalidMessage(
             f"expires_at {time_text(expires_at)} has passed, it is {time_text(now)}: no run would ever begin"

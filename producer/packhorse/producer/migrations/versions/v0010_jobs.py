@@ -185,6 +185,7 @@ COMMENT ON TABLE "{schema}".job_due IS
     'Jobs that wait for their time, each with its outbox row; whoever deletes the row writes that, once; gone with a job that ends
 before';
 CREATE INDEX job_due_at ON "{schema}".job_due (due_at);
+CREATE INDEX job_due_type ON "{schema}".job_due (type, due_at);
 """
 
 WORK = """
@@ -286,7 +287,7 @@ REVOKE EXECUTE ON FUNCTION "{schema}".send_job(uuid, text, bytea) FROM PUBLIC;
 
 FOLLOW = """
 CREATE FUNCTION "{schema}".job_follows() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp AS $body$
+SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $body$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         UPDATE "{schema}".job AS j SET state = CASE WHEN c.reason = 'uncertain' THEN 'uncertain' ELSE 'quarantined' END,
@@ -294,12 +295,12 @@ BEGIN
             changed_by = coalesce(nullif(current_setting('packhorse.actor', true), ''), 'worker'), worker = NULL, token = NULL,
             lease_until = NULL
           FROM came AS c
-         WHERE j.id = c.message_id AND j.topic = c.topic
+         WHERE j.id = ANY (ARRAY(SELECT o.message_id FROM came AS o)) AND j.id = c.message_id AND j.topic = c.topic
            -- another group that reads the topic has a quarantine of its own, and none of the workers
            AND c.group_id = coalesce(j.group_id, (SELECT p.group_id FROM "{schema}".job_policy AS p WHERE p.type = j.type))
            AND c.state = 'quarantined' AND j.state IN ('accepted', 'running', 'retrying');
     ELSE
-        UPDATE "{schema}".job AS j SET state = t.state, changed_at = clock_timestamp(), worker = NULL, token = NULL,
+        UPDATE "{schema}".job AS j SET state = t.state, group_id = c.group_id, changed_at = clock_timestamp(), worker = NULL, token = NULL,
             lease_until = NULL, reason = CASE c.state WHEN 'quarantined' THEN c.reason ELSE c.state END,
             finished_at = CASE c.state WHEN 'discarded' THEN clock_timestamp() END,
             cancel_asked_at = CASE WHEN c.state <> 'redriven' THEN j.cancel_asked_at END,
@@ -309,7 +310,8 @@ BEGIN
           FROM went AS w JOIN came AS c ON c.message_id = w.message_id AND c.group_id = w.group_id AND c.topic = w.topic
           CROSS JOIN LATERAL (SELECT CASE c.state WHEN 'redriven' THEN 'retrying' WHEN 'discarded' THEN 'discarded'
                 ELSE CASE WHEN c.reason = 'uncertain' THEN 'uncertain' ELSE 'quarantined' END END AS state) AS t
-         WHERE j.id = c.message_id AND j.topic = c.topic AND j.group_id = c.group_id AND w.state <> c.state
+         WHERE j.id = ANY (ARRAY(SELECT o.message_id FROM came AS o)) AND j.id = c.message_id AND j.topic = c.topic
+           AND coalesce(j.group_id, c.group_id) = c.group_id AND w.state <> c.state
            AND j.state <> t.state AND "{schema}".job_may(j.state || '>' || t.state);
     END IF;
     RETURN NULL;
