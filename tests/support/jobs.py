@@ -78,8 +78,10 @@ class JobGround(Ground):
         report: The class of the jobs.
     """
 
-    def __init__(self, endpoints: Endpoints, database: str, namespace: str, *, partitions: int = 1) -> None:
-        super().__init__(endpoints, database, namespace, partitions=partitions)
+    def __init__(
+        self, endpoints: Endpoints, database: str, namespace: str, *, partitions: int = 1, kafka: str = ""
+    ) -> None:
+        super().__init__(endpoints, database, namespace, partitions=partitions, kafka=kafka)
         self.report = report(namespace)
         self.topic = f"{namespace}.reports"
         self._outbox = Outbox(origin="tests")

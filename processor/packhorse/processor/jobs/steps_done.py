@@ -11,7 +11,6 @@ from packhorse.processor.jobs.driving import (
     AsyncExecute,
     Call,
     Execute,
-    Store,
     Work,
     adrive,
     drive,
@@ -71,7 +70,7 @@ def perform_step(name: str, call: Callable[[], Any], table: StepTable) -> Work[A
         Exception: What *call* raises.
     """
     named = checked_name(name, what="step")
-    found: Done | None = yield Store(table.read(named))
+    found: Done | None = yield from patiently(lambda: table.read(named), PATIENCE)
     if found is None:
         check_owned(table.run, not table.run.lost)
         result = yield Call(call)

@@ -25,7 +25,10 @@ from packhorse.processor.policy import SHORTEST_LATER, Later
 from packhorse.processor.storing.steps import Steps
 
 ANSWER_PATIENCE = 30.0
-"""Seconds of pauses for which an answer is kept in hand while the database is away: once it is forgotten a person may be needed."""
+"""
+Seconds of pauses for which an answer is kept in hand while the database is away: once it is forgotten a person may be needed. For so
+long the record of an effect is waited for too: else the body would begin anew for it.
+"""
 
 
 class Outside:
@@ -67,7 +70,7 @@ def perform(effect: Effect, outside: Outside, table: EffectTable) -> Work[Any]:
         Exception: What call or verify raises.
     """
     verdict: Verdict | None = None
-    row: EffectRow | None = yield Store(table.read(effect.key))
+    row: EffectRow | None = yield from patiently(lambda: table.read(effect.key), ANSWER_PATIENCE)
     if row is not None:
         effect = replace(effect, idempotency_key=row.idempotency_key)
     while True:
