@@ -202,7 +202,7 @@ class _Celery(Contestant):
 
 
 QUICK, DEFAULT = "packhorse quick", "packhorse"
-PROCRASTINATE, DBOS, CELERY, THREADS = "procrastinate", "dbos", "celery", "celery threads"
+PROCRASTINATE, DBOS, CELERY, SOLO = "procrastinate", "dbos", "celery", "celery solo"
 HAND, STATEMENT = "by hand", "by hand, one statement"
 
 CONTESTANTS: tuple[Contestant, ...] = (
@@ -218,7 +218,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
         finished="status = 'SUCCESS'", at="completed_at / 1000.0", keeps="workflow with its last state; at least once",
     ),
     _Celery(name=CELERY, share=0.1),
-    _Celery(name=THREADS, share=0.1, settings={"BENCH_POOL": "threads", "BENCH_CONCURRENCY": "10"}),
+    _Celery(name=SOLO, share=0.1, settings={"BENCH_POOL": "solo", "BENCH_CONCURRENCY": "1"}),
 )  # fmt: skip
 
 SUBMITTING: tuple[Contestant, ...] = (

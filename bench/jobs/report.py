@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.jobs.contestants import CELERY, CONTESTANTS, DBOS, DEFAULT, HAND, PROCRASTINATE, QUICK, THREADS
+from bench.jobs.contestants import CELERY, CONTESTANTS, DBOS, DEFAULT, HAND, PROCRASTINATE, QUICK, SOLO
 from bench.jobs.history import EMPTY, Aged
 from bench.jobs.recovery import Recovered
 from bench.jobs.runs import Drained, Submitted
@@ -141,7 +141,7 @@ def goals_of_submitting(found: Mapping[str, Mapping[str, Sequence[Submitted | No
 
 def goals_of_draining(found: Mapping[str, Sequence[Drained | None]]) -> list[Goal]:
     """Return the goals of working off a backlog."""
-    wanted = [(PROCRASTINATE, 5.0), (DBOS, 5.0), (CELERY, 1.0), (THREADS, 1.0)]
+    wanted = [(PROCRASTINATE, 5.0), (DBOS, 5.0), (CELERY, 1.0), (SOLO, 1.0)]
     return _some(
         Goal(text=f"{ours}, {workers} ≥ {bound:g} × {name}", values=ratios(found, *names), bound=bound)
         for workers in ("1 worker", "2 workers")

@@ -4,7 +4,7 @@ Celery 5.7 on a server that speaks Redis; runs in an environment of its own: `ce
 
 Tuned as its documentation says: `worker_prefetch_multiplier` 128 for "many short-running tasks" (userguide/optimizing, "Prefetch
 Limits"), `task_acks_late` so that a task that was begun is done again after a crash, as by all others here (the same page, "Reserve one
-task at a time"), the default pool with a process for each processor (userguide/concurrency), a connection kept for submitting
+task at a time"), the default pool with a process for each processor, or none at all (userguide/concurrency), a connection kept for submitting
 (`broker_pool_limit`, the same page), no gossip between workers. Its results are kept in the same server; there is no history.
 """
 
