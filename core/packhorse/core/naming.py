@@ -1,6 +1,7 @@
 """Names of topics and groups; the rules for names are Kafka's own (org.apache.kafka.common.internals.Topic)."""
 
 import re
+from functools import lru_cache
 
 from packhorse.core.errors import SettingsError
 
@@ -10,6 +11,7 @@ _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*")
 IDENTIFIER_MAX = 63
 
 
+@lru_cache(maxsize=1_024)  # asked seven times for each job that is submitted; types are few
 def topic_name(namespace: str, aggregatetype: str) -> str:
     """
     Return the topic of an aggregate type.
