@@ -76,9 +76,9 @@ def checked_name(value: object, *, what: str) -> str | None:
     raise UsageError(f"{what}={value!r} is not allowed: 1 to 80 letters, digits, and . _ - between them")
 
 
-def checked_timeout(value: Duration | None, *, what: str) -> float | None:
+def checked_timeout(value: Duration | None, *, what: str, name: str = "timeout") -> float | None:
     """
-    Return *value* in seconds, more than none; None stays None.
+    Return *value*, given as the option *name* of *what*, in seconds, more than none; None stays None.
 
     Raises:
         UsageError: It is no duration, or zero.
@@ -86,11 +86,11 @@ def checked_timeout(value: Duration | None, *, what: str) -> float | None:
     if value is None:
         return None
     try:
-        seconds = seconds_of(value, what="timeout")
+        seconds = seconds_of(value, what=name)
     except SettingsError as error:
         raise UsageError(f"{what}: {error}") from None
     if seconds <= 0:
-        raise UsageError(f"{what}: timeout={value!r} is not allowed: more than zero, or None for no limit")
+        raise UsageError(f"{what}: {name}={value!r} is not allowed: more than zero, or None for no limit")
     return seconds
 
 

@@ -219,6 +219,14 @@ def test_an_id_that_never_existed_is_unknown(jobs: Jobs) -> None:
             ask(UUID(int=5))
 
 
+@pytest.mark.parametrize("given", ["abc", str(UUID(int=5)), 5, None])
+def test_what_is_no_id_is_refused_before_the_database_is_asked(jobs: Jobs, given: Any) -> None:
+    """Fails when the driver's error comes out, which quotes what was given."""
+    for ask in (jobs.get, jobs.history, jobs.effects, lambda one: jobs.wait(one, timeout=60)):
+        with pytest.raises(UsageError, match=rf"^id is {type(given).__name__}; pass a uuid.UUID$"):
+            ask(given)
+
+
 def test_the_outside_effects_of_a_job_are_told_without_their_answers(
     connection: Connection, jobs: Jobs
 ) -> None:

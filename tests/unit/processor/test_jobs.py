@@ -25,8 +25,8 @@ def body(job: AmountMoved, ctx: JobContext) -> None: ...
     ("options", "says"),
     [
         ({"timeout": 0}, "more than zero"),
-        ({"deadline": "0s"}, "more than zero"),
-        ({"deadline": "soon"}, "no duration"),
+        ({"deadline": "0s"}, r": deadline='0s' is not allowed: more than zero"),
+        ({"deadline": "soon"}, ": deadline 'soon' is no duration"),
         ({"lanes": 0}, "from 1"),
         ({"quick": 1}, "True or False"),
         ({"keep": "1s"}, "60 s or more"),

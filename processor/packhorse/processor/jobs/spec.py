@@ -60,7 +60,7 @@ class JobSpec:
             priorities=_priorities(options.get("priorities", ("normal",)), what),
             quick=quick,
             lanes=checked_count(options.get("lanes"), what=f"{what}: lanes"),
-            deadline=checked_timeout(options.get("deadline"), what=f"{what}: deadline"),
+            deadline=checked_timeout(options.get("deadline"), what=what, name="deadline"),
             after_deadline=checked_choice(
                 options.get("after_deadline", "quarantine"), _AFTER, what=f"{what}: after_deadline"
             ),

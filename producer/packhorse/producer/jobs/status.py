@@ -13,6 +13,7 @@ from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import DatabaseUnavailable, SettingsError, UnknownId
 from packhorse.producer.jobs.reading import Effect, Job, Transition, effect_of, job_of, transition_of
 from packhorse.producer.jobs.sql import job_queries_for
+from packhorse.producer.rows import checked_id
 from packhorse.schemas.conninfo import checked_conninfo
 
 if TYPE_CHECKING:
@@ -67,10 +68,11 @@ class Jobs:
         Return how a job stands now.
 
         Raises:
+            UsageError: *job_id* is no UUID.
             UnknownId: This database has accepted no such job, or it was removed since.
             DatabaseUnavailable, NotReady: The database does not answer; a table or right is missing.
         """
-        rows = self._reader.rows(self._queries.get, job_id)
+        rows = self._reader.rows(self._queries.get, checked_id(job_id))
         if not rows:
             raise _unknown(job_id)
         return job_of(rows[0])
@@ -84,7 +86,7 @@ class Jobs:
 
         Raises:
             TimeoutError: It is on its way still; names the state.
-            UnknownId, NotReady: As `get`.
+            UsageError, UnknownId, NotReady: As `get`.
             DatabaseUnavailable: The database did not answer, up to the end.
         """
         deadline = self._clock.monotonic() + timeout
@@ -101,9 +103,9 @@ class Jobs:
         Return every change of a job's state, oldest first.
 
         Raises:
-            UnknownId, DatabaseUnavailable, NotReady: As `get`.
+            UsageError, UnknownId, DatabaseUnavailable, NotReady: As `get`.
         """
-        rows = self._reader.rows(self._queries.history, job_id)
+        rows = self._reader.rows(self._queries.history, checked_id(job_id))
         if not rows:
             raise _unknown(job_id)
         return [transition_of(row) for row in rows]
@@ -113,9 +115,10 @@ class Jobs:
         Return the outside effects of a job, in the order of their intents; empty where there is none.
 
         Raises:
-            DatabaseUnavailable, NotReady: As `get`.
+            UsageError, DatabaseUnavailable, NotReady: As `get`.
         """
-        return [effect_of(row) for row in self._reader.rows(self._queries.effects, job_id)]
+        rows = self._reader.rows(self._queries.effects, checked_id(job_id))
+        return [effect_of(row) for row in rows]
 
     async def aget(self, job_id: UUID) -> Job:
         """Return how a job stands now, without blocking the loop; promises and raises what `get` does."""
