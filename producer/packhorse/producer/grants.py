@@ -65,6 +65,7 @@ GRANT INSERT (actor, act, group_id, topic, message_id, detail, why) ON "{schema}
 GRANT EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean) TO "{role}";
 """
 
+# One column of job, and of no weight: rows are locked with it. States of jobs are changed by functions and triggers alone.
 _ACT = f"""{_LOOK.rstrip()}
 GRANT INSERT, UPDATE ON "{{schema}}".inbox TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".quarantined_message, "{{schema}}".watermark TO "{{role}}";
@@ -73,9 +74,9 @@ GRANT INSERT ON "{{schema}}".parked_message, "{{schema}}".failure_note TO "{{rol
 GRANT INSERT, UPDATE ON "{{schema}}".failure_group, "{{schema}}".redrive, "{{schema}}".redrive_member, "{{schema}}".replay,
     "{{schema}}".replay_partition TO "{{role}}";
 GRANT DELETE ON "{{schema}}".redrive TO "{{role}}";
-GRANT UPDATE ON "{{schema}}".job, "{{schema}}".job_effect TO "{{role}}";
+GRANT UPDATE (progress_at) ON "{{schema}}".job TO "{{role}}";
+GRANT UPDATE (state, changed_at, changed_by, why, answer) ON "{{schema}}".job_effect TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".cancel_job(uuid, text, text), "{{schema}}".send_job(uuid, text, bytea) TO "{{role}}";
-GRANT DELETE ON "{{schema}}".job_waiting, "{{schema}}".job_running, "{{schema}}".job_due TO "{{role}}";
 GRANT INSERT, DELETE ON "{{schema}}".replay_message TO "{{role}}";
 GRANT UPDATE (orders, token) ON "{{schema}}".relay TO "{{role}}";
 GRANT INSERT, UPDATE ON "{{schema}}".relay_hold TO "{{role}}";
@@ -94,8 +95,9 @@ ADMIN = f"""{_ACT.rstrip()}
 GRANT SELECT, INSERT, UPDATE, DELETE ON "{{schema}}".operator TO "{{role}}";
 GRANT UPDATE ON "{{schema}}".failed_attempt TO "{{role}}";
 GRANT DELETE ON "{{schema}}".parked_message, "{{schema}}".retry_message TO "{{role}}";
-GRANT DELETE ON "{{schema}}".job_transition, "{{schema}}".job_request, "{{schema}}".job_step, "{{schema}}".job_effect TO "{{role}}";
-GRANT UPDATE ON "{{schema}}".job_step, "{{schema}}".job_running TO "{{role}}";
+GRANT DELETE ON "{{schema}}".job_transition, "{{schema}}".job_request, "{{schema}}".job_step, "{{schema}}".job_effect,
+    "{{schema}}".job_waiting, "{{schema}}".job_running, "{{schema}}".job_due TO "{{role}}";
+GRANT UPDATE ON "{{schema}}".job, "{{schema}}".job_effect, "{{schema}}".job_step, "{{schema}}".job_running TO "{{role}}";
 GRANT EXECUTE ON FUNCTION "{{schema}}".purge_outbox(uuid[], boolean), "{{schema}}".outbox_fates(uuid[]),
     "{{schema}}".purge_mark(text) TO "{{role}}";{_NAMED.format(purpose="admin")}"""
 

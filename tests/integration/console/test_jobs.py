@@ -471,7 +471,18 @@ def test_the_commands_ask_show_and_end_with_their_codes(run: Any, connection: Db
 def test_an_operators_grants_are_enough_and_a_viewers_are_not(roles: Roles, run: Any, connection: Db) -> None:
     """Fails when a grant is missing for what an operator may do, or an act is begun before its right is checked."""
     operator, viewer = (roles.url(roles.make(purpose)) for purpose in ("operator", "viewer"))
+    later = SYSTEM_CLOCK.now() + timedelta(days=1)
+    waits = accepted(connection, one_waiting="nightly", one_running="ledger", not_before=later)
+    connection.execute(
+        "INSERT INTO packhorse.job_waiting (type, name, job_id) VALUES (%s, 'nightly', %s)", (TYPE, waits)
+    )
+    connection.execute(
+        "INSERT INTO packhorse.job_due (job_id, due_at, aggregatetype, type, schema_version)"
+        " VALUES (%s, %s, 'reports', %s, '1')",
+        (waits, later, TYPE),
+    )
     acting = (
+        ("cancel", waits),
         ("cancel", accepted(connection)),
         ("cancel", running(connection)),
         ("redrive", stopped(connection)),
@@ -484,6 +495,8 @@ def test_an_operators_grants_are_enough_and_a_viewers_are_not(roles: Roles, run:
         assert (refused.code, state(connection, job_id)) == (8, before), refused.err
         done = run(*arguments, PACKHORSE_DATABASE_URL=operator)
         assert done.code == 0, done.err
+    assert one(connection, "SELECT count(*) FROM packhorse.job_waiting WHERE job_id = %s", waits) == 0
+    assert one(connection, "SELECT count(*) FROM packhorse.job_due WHERE job_id = %s", waits) == 0
     for url in (operator, viewer):
         for look in (("show", acting[0][1]), ("list",), ("list", "--counts"), ("list", "--stuck")):
             found = run("job", *look, PACKHORSE_DATABASE_URL=url)

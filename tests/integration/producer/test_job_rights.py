@@ -48,3 +48,26 @@ def test_a_writer_needs_no_more_than_its_grants_and_can_do_no_more(database: str
             with pytest.raises(pg.InsufficientPrivilege):
                 writer.execute(statement.encode())
             writer.rollback()
+
+
+def test_an_operator_changes_jobs_by_acts_alone(database: str, roles: Roles) -> None:
+    """Fails when a grant of operators lets them write states, results or inputs of jobs by hand, or drop what waits."""
+    with psycopg.connect(roles.url(roles.make("operator"))) as operator:
+        operator.execute("SELECT FROM packhorse.job FOR NO KEY UPDATE")
+        operator.rollback()
+        for statement in (
+            "UPDATE packhorse.job SET state = 'succeeded', result = '{}'",
+            "UPDATE packhorse.job SET input = NULL",
+            "UPDATE packhorse.job SET cancel_asked_at = now()",
+            "UPDATE packhorse.job SET purged_at = now()",
+            "UPDATE packhorse.job_effect SET idempotency_key = 'k'",
+            "UPDATE packhorse.job_effect SET digest = 'd'",
+            "DELETE FROM packhorse.job_effect",
+            "DELETE FROM packhorse.job",
+            "DELETE FROM packhorse.job_due",
+            "DELETE FROM packhorse.job_waiting",
+            "DELETE FROM packhorse.job_running",
+        ):
+            with pytest.raises(pg.InsufficientPrivilege):
+                operator.execute(statement.encode())
+            operator.rollback()
