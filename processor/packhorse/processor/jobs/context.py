@@ -143,7 +143,8 @@ class JobContext(JobMetadata):
         Have *write* called with the connection of the transaction that records the job's success, once the body has returned.
 
         What it writes is there if and only if the job has succeeded. It may be called again when that transaction loses to
-        another one. An error of it is a failure of the run. Commit and rollback are refused by name.
+        another one. An error of it is a failure of the run, and so is that all of them together outlast the job's `timeout`, which
+        counts anew for them. Commit and rollback are refused by name.
         """
         self._run.writes.append(write)
 

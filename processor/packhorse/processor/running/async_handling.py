@@ -10,7 +10,15 @@ from packhorse.processor.plant import Plant
 from packhorse.processor.running.batching import AsyncBatchContext, answers
 from packhorse.processor.running.batching import Batch as Together
 from packhorse.processor.running.deadlines import Deadline
-from packhorse.processor.running.lanework import around, broken, ended_at, failed_at, timed_out, together
+from packhorse.processor.running.lanework import (
+    around,
+    broken,
+    ended_at,
+    failed_at,
+    timed_out,
+    together,
+    wrote,
+)
 from packhorse.processor.running.resources import AsyncLent
 from packhorse.processor.running.work import (
     Failure,
@@ -138,21 +146,22 @@ class AsyncHandling:
         self.task = task
 
     async def writes(self, on: On, member: Member, run: JobRun) -> Ran:
-        """Do in the transaction what the body of a job wants written with its success; return how that ended."""
+        """Do in the transaction what the body of a job wants written with its success, as `Handling.writes`."""
+        handler = member.handler
+        assert handler is not None
         lent = AsyncLent(on.connection, self.sessions, self._plant.outbox, member)
+        self._deadline.start(handler.timeout)
+        task = self.task = asyncio.ensure_future(_written(run, lent))
         try:
-            for write in run.writes:
-                if (answer := write(lent.connection)) is not None:
-                    await answer
-            if run.drafts:
-                await lent.emit(run.drafts)
-            await lent.settle(sync=True)
+            await task
             ran = ended_at(on.connection, member, touched=True)
         except BaseException as error:  # noqa: BLE001 it is the application's code
             ran = failed_at(on.connection, error, member, touched=True, fence=NO_FENCE)
         finally:
+            self.task = None
+            fired = self._deadline.stop_soon()
             await lent.drop()
-        return broken(False) if ran is None else ran
+        return wrote(ran, handler, fired=fired)
 
     def sessions(self) -> "AsyncSessions":
         """Return what makes sessions, made when it is first asked for."""
@@ -161,3 +170,12 @@ class AsyncHandling:
 
             self._sessions = AsyncSessions(self._plant.conninfo)
         return self._sessions
+
+
+async def _written(run: JobRun, lent: AsyncLent) -> None:
+    for write in run.writes:
+        if (answer := write(lent.connection)) is not None:
+            await answer
+    if run.drafts:
+        await lent.emit(run.drafts)
+    await lent.settle(sync=True)

@@ -245,7 +245,7 @@ class AsyncLane:
             case RunJob(member, run):
                 return await self._run_job(member, run)
             case RunWrites(member, run):
-                return await self._handling.writes(self._on(), member, run)
+                return await self._write(member, run)
             case ClaimJobs(_, in_hand):
                 await self._take(in_hand)
                 answer = await self._store(request)
@@ -265,6 +265,13 @@ class AsyncLane:
             self._job = None
             if run.lost and run.phase is not Phase.IDLE:
                 self._plant.runs.forget([run])
+
+    async def _write(self, member: Member, run: JobRun) -> Ran:
+        self._job = run  # its lease says whose it is here too: a rebalance cancels no write of a body that has succeeded
+        try:
+            return await self._handling.writes(self._on(), member, run)
+        finally:
+            self._job = None
 
     def _on(self) -> On:
         return On(self._held(), self._xid, self._fence)

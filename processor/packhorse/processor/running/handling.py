@@ -9,7 +9,15 @@ from packhorse.processor.plant import Plant
 from packhorse.processor.running.batching import Batch as Together
 from packhorse.processor.running.batching import BatchContext, answers
 from packhorse.processor.running.deadlines import Deadline
-from packhorse.processor.running.lanework import around, broken, ended_at, failed_at, timed_out, together
+from packhorse.processor.running.lanework import (
+    around,
+    broken,
+    ended_at,
+    failed_at,
+    timed_out,
+    together,
+    wrote,
+)
 from packhorse.processor.running.resources import Lent
 from packhorse.processor.running.work import (
     Failure,
@@ -111,8 +119,15 @@ class Handling:
         return judged if judged.failure is not None else answers(batch, handler, touched=judged.touched)
 
     def writes(self, on: On, member: Member, run: JobRun) -> Ran:
-        """Do in the transaction what the body of a job wants written with its success; return how that ended."""
+        """
+        Do in the transaction what the body of a job wants written with its success; return how that ended.
+
+        It has the time-out of the job for itself: a write that hangs holds the job's row, its names and the lane.
+        """
+        handler = member.handler
+        assert handler is not None
         lent = Lent(on.connection, self.sessions, self._plant.outbox, member)
+        self._deadline.start(handler.timeout)
         try:
             for write in run.writes:
                 write(lent.connection)
@@ -123,8 +138,9 @@ class Handling:
         except BaseException as error:  # noqa: BLE001 it is the application's code
             ran = failed_at(on.connection, error, member, touched=True, fence=NO_FENCE)
         finally:
+            fired = self._deadline.stop()
             lent.drop()
-        return broken(False) if ran is None else ran
+        return wrote(ran, handler, fired=fired)
 
     def sessions(self) -> "Sessions":
         """Return what makes sessions, made when it is first asked for."""

@@ -254,6 +254,15 @@ def timed_out(handler: Handler) -> Ran:
     return Ran(Failure.TEMPORARY, Reason.TIMEOUT.value, text)
 
 
+def wrote(ran: Ran | None, handler: Handler, *, fired: bool) -> Ran:
+    """Return how what a job wants written with its success has ended; None: it had ended the transaction."""
+    if ran is not None and ran.failure is Failure.CONNECTION:
+        return ran
+    if fired:
+        return timed_out(handler)
+    return broken(False) if ran is None else ran
+
+
 def broken(committed: bool) -> Ran:
     """Return the end of a run whose handler ended the transaction that it was given."""
     reason = Reason.BROKEN_TRANSACTION.value

@@ -1,5 +1,6 @@
 """Times of jobs (not before, expiry, time-outs, deadlines), names of which one waits or runs, and who gets lanes."""
 
+import asyncio
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from tests.support.processing import GROUP
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
-from packhorse.processor import JobContext, Processor, Retry
+from packhorse.processor import AsyncJobContext, JobContext, Processor, Retry
 from packhorse.producer import Outbox
 
 
@@ -95,6 +96,43 @@ def test_a_body_that_outlasts_its_time_out_is_asked_to_stop_and_has_failed(jobs:
     with jobs.processing(app):
         jobs.until_state(handle.id, "succeeded")
     assert ("retrying", "timeout") in jobs.reasons(handle.id)
+
+
+def _sleeps(connection: Any) -> Any:
+    return connection.execute("SELECT pg_sleep(120)")
+
+
+async def _asleep(connection: Any) -> None:
+    await asyncio.sleep(120)
+
+
+@pytest.mark.parametrize(("is_async", "hangs"), [(False, _sleeps), (True, _sleeps), (True, _asleep)])
+def test_what_comes_with_the_success_is_under_the_time_out_too(
+    jobs: JobGround, is_async: bool, hangs: Any
+) -> None:
+    """Fails when a write of `on_success` that hangs keeps the job's row, its name and the lane, or leaves a part behind."""
+    tried: list[int] = []
+
+    def writes(job: Any, ctx: Any) -> dict[str, int]:
+        found = write(job, ctx)
+        if ctx.attempt == 1:
+            tried.append(job.n)
+            ctx.on_success(hangs)
+        return found
+
+    async def awrites(job: Any, ctx: AsyncJobContext) -> dict[str, int]:
+        return writes(job, ctx)
+
+    app = working(jobs.namespace, body=awrites if is_async else writes, timeout="500ms")
+    jobs.make_topics(app)
+    first = jobs.submit(1, one_running="ledger")
+    with jobs.processing(app):
+        eventually(lambda: tried, what="its write has begun")
+        second = jobs.submit(2, one_running="ledger")
+        for one in (first, second):
+            jobs.until_state(one.id, "succeeded", timeout=40)
+    assert ("retrying", "timeout") in jobs.reasons(first.id)
+    assert sorted(jobs.results()) == [1, 2]
 
 
 def test_a_body_that_does_not_come_back_from_its_time_out_is_replaced(jobs: JobGround) -> None:
