@@ -8,7 +8,8 @@ from packhorse.testing.assertions import ANY_KEY, aassert_emitted, assert_emitte
 from packhorse.testing.emitted import Emitted, aemitted, emitted
 from packhorse.testing.handled import Handled
 from packhorse.testing.handlers import arun_batch_handler, arun_handler, run_batch_handler, run_handler
-from packhorse.testing.jobs import Kept, Worked, arun_job, run_job
+from packhorse.testing.jobs import Worked, arun_job, run_job
+from packhorse.testing.kept import Kept
 from packhorse.testing.registration import aregister_for_tests, register_for_tests, schema_id_for_tests
 from packhorse.testing.submitted import Submitted, aassert_submitted, assert_submitted, asubmitted, submitted
 

@@ -9,6 +9,7 @@ from tests.support.accounts import AccountOpened, AmountMoved
 
 from packhorse.core.errors import UsageError
 from packhorse.processor import AsyncJobContext, Context, JobContext, Processor, Quarantine, Retry, Skip
+from packhorse.processor.jobs.effects.model import EffectConflict
 from packhorse.producer import Outgoing
 from packhorse.testing import arun_job, run_handler, run_job
 
@@ -94,6 +95,64 @@ def test_an_async_body_is_awaited() -> None:
 
     worked = asyncio.run(arun_job(app_of(body), JOB))
     assert (worked.state, worked.result, worked.kept.state) == ("succeeded", 1, {"page": 1})
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (lambda ctx: ctx.step("", lambda: 1), "the name of a job's step is ''"),
+    (lambda ctx: ctx.step("one", lambda: {1, 2}), "the result of step one is no JSON"),
+    (lambda ctx: ctx.step("one", lambda: "x" * 65_536), "the limit is 65536"),
+    (lambda ctx: ctx.effect("n" * 201, lambda key: 1), "the name of a job's effect is"),
+    (lambda ctx: ctx.effect("pay", lambda key: 1, timeout="0s"), "timeout='0s' is not allowed"),
+    (lambda ctx: ctx.effect("pay", lambda key: 1, arguments=object()), "its arguments are nothing that JSON"),
+    (lambda ctx: ctx.effect("pay", lambda key: object()), "the answer of effect pay is no JSON"),
+    (lambda ctx: ctx.checkpoint(object()), "checkpoint is no JSON"),
+    (lambda ctx: ctx.effect("pay", lambda key: ctx.effect("pay", lambda key: 1)), "is being called already"),
+]
+
+
+@pytest.mark.parametrize(("asks", "about"), REFUSED)
+def test_what_a_worker_refuses_is_refused(asks: Any, about: str) -> None:
+    """Fails when a body is green in a test that fails for good under a worker."""
+
+    async def awaited(job: AmountMoved, ctx: AsyncJobContext) -> Any:
+        return await asks(ctx)
+
+    def plain(job: AmountMoved, ctx: JobContext) -> Any:
+        return asks(ctx)
+
+    with pytest.raises(UsageError, match=about):
+        run_job(app_of(plain), JOB)
+    with pytest.raises(UsageError, match=about):
+        asyncio.run(arun_job(app_of(awaited), JOB))
+
+
+def test_an_effect_with_other_arguments_is_a_conflict_in_the_next_run_too() -> None:
+    """Fails when the same key with other arguments gives the first answer, or is called again."""
+    calls: list[int] = []
+
+    def body(job: AmountMoved, ctx: JobContext) -> Any:
+        return ctx.effect("pay", lambda key: calls.append(1), arguments={"attempt": ctx.attempt})
+
+    first = run_job(app_of(body), JOB)
+    assert run_job(app_of(body), JOB, kept=first.kept).state == "succeeded"
+    with pytest.raises(EffectConflict, match="is on record for other arguments"):
+        run_job(app_of(body), JOB, kept=first.kept, attempt=2)
+    assert calls == [1]
+
+
+def test_what_is_kept_comes_back_as_json_gives_it() -> None:
+    """Fails when a test is shown a tuple or a number as key, where a worker gives a list and text."""
+    told: list[Any] = []
+
+    def body(job: AmountMoved, ctx: JobContext) -> Any:
+        told.extend([ctx.state, ctx.step("one", lambda: (1, 2)), ctx.effect("pay", lambda key: {1: (2,)})])
+        ctx.checkpoint((3,))
+        return {4: (5,)}
+
+    worked = run_job(app_of(body), JOB)
+    again = run_job(app_of(body), JOB, kept=worked.kept)
+    assert told == [None, [1, 2], {"1": [2]}, [3], [1, 2], {"1": [2]}]
+    assert (worked.result, again.result) == ({"4": [5]}, {"4": [5]})
 
 
 def test_handlers_and_bodies_are_told_apart() -> None:

@@ -18,6 +18,11 @@ from packhorse.processor.jobs.fencing import Run
 Refused = tuple[type[Exception], ...]
 
 
+def in_two_hands(key: str) -> UsageError:
+    """Return the error of an effect that another thread or task of the run is calling."""
+    return UsageError(f"effect {inert(key)} is being called already; two effects of a job need two keys")
+
+
 class _Effects:
     """What both shells have: the job's run, its record, and the keys in hand."""
 
@@ -54,9 +59,7 @@ class _Effects:
         """
         mine = object()
         if self._busy.setdefault(effect.key, mine) is not mine:
-            raise UsageError(
-                f"effect {inert(effect.key)} is being called already; two effects of a job need two keys"
-            )
+            raise in_two_hands(effect.key)
         try:
             return (yield from perform(effect, Outside(call, verify, refused, self._elapsed), self._table))
         finally:
