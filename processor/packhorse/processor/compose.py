@@ -132,6 +132,7 @@ class Composed:
             sort=Intake(app),
             board=self.plant.board,
             leaving=self.plant.runs.stop,
+            bodies=self.plant.runs.are_running,
             ranks=app.ranks,
             ration=job_lanes(app.all_handlers, self.lanes.count),
         )

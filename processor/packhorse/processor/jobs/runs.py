@@ -137,6 +137,10 @@ class Runs:
         with self._lock:
             return [run for run in self._runs.values() if run.phase is not Phase.IDLE and not run.lost]
 
+    def are_running(self) -> bool:
+        """Return whether a body runs whose lease still stands."""
+        return any(run.phase is Phase.RUNNING for run in self.held())
+
     def all(self) -> list[JobRun]:
         """Return all runs."""
         with self._lock:

@@ -89,6 +89,7 @@ class Loop:
         sort: Callable[[Sequence[Record], Stream], list[Waiting]],
         board: Board | None = None,
         leaving: Callable[[], None] = lambda: None,
+        bodies: Callable[[], bool] = lambda: False,
         ration: Ration = NO_RATION,
         ranks: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
@@ -104,6 +105,7 @@ class Loop:
         self._full: Mapping[Place, str] | None = None
         self._leaving = False
         self._tell_leaving = leaving
+        self._bodies = bodies
         self._consumer = consume(self)
         self._desk = Desk(
             fetcher=self._consumer,
@@ -252,11 +254,11 @@ class Loop:
         """
         Begin nothing more in *places* and wait for what runs; bodies of jobs are waited for at the end of the process alone.
 
-        A lease says whose a job is, so its partition may go while it runs.
+        A lease says whose a job is, so its partition may go while it runs. At the end they are waited for whosever that is by now.
         """
         self._desk.drain(places)
         deadline, given_up = self._clock.monotonic() + wait, False
-        while mine := [place for place in self._desk.busy if place in places and self._awaits(place)]:
+        while (mine := self._running(places)) or (self._leaving and self._bodies()):
             if self._clock.monotonic() >= deadline:
                 if given_up:
                     break
@@ -265,8 +267,10 @@ class Loop:
             self._take_reports(BUSY_WAIT)
             self._board.turned(self._desk.samples)
 
-    def _awaits(self, place: Place) -> bool:
-        return self._leaving or not self._desk.runs_jobs_alone(place)
+    def _running(self, places: Sequence[Place]) -> list[Place]:
+        """Return those of *places* that are waited for."""
+        busy = [place for place in self._desk.busy if place in places]
+        return [place for place in busy if self._leaving or not self._desk.runs_jobs_alone(place)]
 
     def _give_up(self, places: Sequence[Place]) -> None:
         self._log.warning(

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.jobs import JobGround, working, write
+from tests.support.processing import Running
 from tests.support.wait import eventually
 
 from packhorse.core.clock import SYSTEM_CLOCK
@@ -17,6 +18,10 @@ from packhorse.processor.signals import Point
 END_WRITERS = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND state LIKE 'idle in transaction%%'"""
+
+END_KEEPER = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND query ~ 'SET lease_until|DELETE FROM "packhorse".job_due'"""
 
 
 class Stop:
@@ -200,3 +205,33 @@ def _shared(one: Any, two: Any, topic: str) -> tuple[int, int] | None:
         for each in (one, two)
     ]
     return (found[0][0], found[1][0]) if [len(each) for each in found] == [1, 1] else None
+
+
+def test_a_body_is_waited_for_at_the_end_although_its_partition_was_read_anew(jobs: JobGround) -> None:
+    """Only the renewal of leases has lost its connection. Fails when the process waits for what its partitions know to run alone."""
+    began = threading.Event()
+    runs: list[int] = []
+
+    def body(job: Any, ctx: JobContext) -> dict[str, int]:
+        runs.append(job.n)
+        began.set()
+        while not ctx.stopping:
+            threading.Event().wait(0.02)
+        threading.Event().wait(2.0)  # its work takes so long
+        return write(job, ctx)
+
+    app = working(jobs.namespace, body=body)
+    jobs.make_topics(app)
+    handle = jobs.submit(1)
+    with jobs.processing(app, job_lease=3) as running:
+        assert began.wait(20)
+        eventually(
+            lambda: len(jobs.rows(END_KEEPER)) == 1, what="a lease was renewed, and its connection is ended"
+        )
+        eventually(lambda: _runs_nothing(running), what="the body is let go")
+    assert jobs.history(handle.id) == ["accepted", "running", "succeeded"]
+    assert runs == [1]
+
+
+def _runs_nothing(running: Running) -> bool:
+    return not any(state.running for state in running.composed.loop.states.values())
