@@ -88,16 +88,17 @@ class Lane:
                     postgres.run(self._link.connection(), steps)
             return ended
         finally:
-            self._work = None
+            self._work, self._runs = None, ()
             self._plant.claims.forget(self)
 
     def cancel(self) -> None:
         """
         Ask the server to end the statement that runs; from any thread, best effort, bounded.
 
-        The body of a job goes on: its lease says whose it is, whoever has the partition.
+        Bodies of jobs go on, and the recording of their ends too, unless the process ends: leases say whose they are, whoever has
+        the partition.
         """
-        if self._job is None:
+        if self._job is None and (not self._runs or self._plant.runs.stopping):
             self._link.cancel()
 
     def _time_out(self) -> None:

@@ -5,6 +5,7 @@ import signal
 import threading
 from typing import Any
 
+import psycopg
 import pytest
 from tests.support.jobs import JobGround, working, write
 from tests.support.jobs_child import job_child
@@ -281,3 +282,28 @@ def test_cancelled_is_raised_where_a_body_looks(jobs: JobGround) -> None:
     assert met == ["cancelled"]
     assert jobs.job(handle.id, "changed_by, cancel_why") == ("ada", "not wanted any more")
     assert jobs.outcome(handle.id) == ("skipped", 1, "cancelled", 1)
+
+
+def test_a_rebalance_ends_no_write_of_a_body_that_has_succeeded(wide_jobs: JobGround) -> None:
+    """Its partition goes while it is written: fails when the statement is cancelled with the partition, and the run charged for it."""
+    jobs = wide_jobs
+    writing = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE %s"
+
+    def body(job: Any, ctx: JobContext) -> dict[str, int]:
+        ctx.on_success(lambda connection: connection.execute("LOCK TABLE result IN ROW EXCLUSIVE MODE"))
+        return write(job, ctx)
+
+    apps = [working(jobs.namespace, body=body) for _ in range(2)]
+    jobs.make_topics(apps[0])
+    with psycopg.connect(jobs.database) as other:
+        other.execute("LOCK TABLE result IN ACCESS EXCLUSIVE MODE")
+        ids = [jobs.submit(n).id for n in range(4)]
+        with jobs.processing(apps[0], concurrency=4, lock_timeout=30, revoke_timeout=0.2):
+            eventually(lambda: jobs.rows(writing, "LOCK TABLE%") == [(4,)], what="four write", timeout=30)
+            with jobs.processing(apps[1], concurrency=4) as second:
+                second.until_assigned()
+                other.commit()
+                for one in ids:
+                    jobs.until_state(one, "succeeded", timeout=60)
+    assert all(jobs.history(one) == ["accepted", "running", "succeeded"] for one in ids)
+    assert sorted(jobs.results()) == [0, 1, 2, 3]
