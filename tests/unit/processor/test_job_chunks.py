@@ -1,0 +1,193 @@
+"""A chunk of jobs, asked request by request: nobody but these tests answers."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tests.support.accounts import AmountMoved
+
+from packhorse.core.errors import DatabaseUnavailable
+from packhorse.core.jobs import JobState
+from packhorse.processor import JobContext, Processor
+from packhorse.processor.handlers import Handler
+from packhorse.processor.jobs.deciding import JobRow
+from packhorse.processor.jobs.runs import JobRun, Phase
+from packhorse.processor.outcomes import Outcome
+from packhorse.processor.record import Record, Stream, delivery_of
+from packhorse.processor.running.endings import Contention, Down
+from packhorse.processor.running.jobwork import FIRST_PORTION, Ended, run_jobs
+from packhorse.processor.running.requests import (
+    Begin,
+    ClaimJobs,
+    CommitTransaction,
+    DecodeAll,
+    FinishJobs,
+    HadJob,
+    LookUpJobs,
+    ReleaseJobs,
+    RollBack,
+    RunJob,
+    Write,
+)
+from packhorse.processor.running.verdict import Attempt
+from packhorse.processor.running.work import RETURNED, Failure, Member, Ran
+
+STREAM = Stream(topic="bank.account", topic_id=UUID(int=1), source="bank.account")
+
+
+def body(job: AmountMoved, ctx: JobContext) -> None:
+    raise NotImplementedError
+
+
+def handler() -> Handler:
+    app = Processor("g")
+    app.job(AmountMoved, quick=True)(body)
+    return app.jobs[0]
+
+
+def members(count: int) -> list[Member]:
+    declared, found = handler(), []
+    for n in range(1, count + 1):
+        headers = (("id", str(UUID(int=n)).encode()), ("type", b"bank.AmountMoved"))
+        record = Record("bank.account", 0, n, None, 0, None, b"x", headers)
+        found.append(Member(delivery_of(record, STREAM), handler=declared))
+    return found
+
+
+class Lane:
+    """Answer as a lane would; *but* says what a kind of request gets instead, or which error it meets."""
+
+    def __init__(self, *, took: float = 0.0, **but: Any) -> None:
+        self.but, self.took, self.now = but, took, 0.0
+        self.asked: list[Any] = []
+        self.runs: dict[UUID, JobRun] = {}
+
+    def how(self) -> Attempt:
+        return Attempt(jitter=lambda: 0.0, clock=lambda: self.now, time=0.2)
+
+    def names(self) -> list[str]:
+        return [type(one).__name__ for one in self.asked]
+
+    def released(self) -> list[UUID]:
+        return [run.job_id for one in self.asked if isinstance(one, ReleaseJobs) for run in one.runs]
+
+    def drive(self, found: list[Member]) -> Ended | None:
+        chunk = run_jobs(found, self.how(), "g")
+        try:
+            request = next(chunk)
+            while True:
+                self.asked.append(request)
+                answer = self.answer(request)
+                request = chunk.throw(answer) if isinstance(answer, Exception) else chunk.send(answer)
+        except StopIteration as end:
+            ended: Ended | None = end.value
+            return ended
+
+    def answer(self, request: Any) -> Any:
+        special: Callable[[Any], Any] | None = self.but.get(type(request).__name__)
+        if special is not None and (answer := special(request)) is not None:
+            return answer
+        match request:
+            case ClaimJobs(some, _):
+                for member in some:
+                    job_id = member.delivery.id
+                    self.runs[job_id] = JobRun(job_id, UUID(int=job_id.int + 1_000), member.attempt)
+                return {m.delivery.id: HadJob(self.runs[m.delivery.id], b"input", 0.0) for m in some}
+            case DecodeAll(payloads, _):
+                return [AmountMoved(account="a", amount=1)] * len(payloads)
+            case RunJob():
+                self.now += self.took
+                return RETURNED
+            case FinishJobs(ends):
+                return frozenset(result.delivery.id for result, _ in ends)
+            case Write():
+                return True
+            case _:
+                return None
+
+
+def test_the_end_and_the_message_are_written_between_one_begin_and_one_commit() -> None:
+    lane = Lane()
+    ended = lane.drive(members(2))
+    assert lane.names() == [
+        *("ClaimJobs", "DecodeAll", "RunJob", "RunJob"),
+        *("Begin", "FinishJobs", "Write", "CommitTransaction"),
+    ]
+    assert ended is not None
+    assert [result.outcome for result in ended.results] == [Outcome.DONE] * 2
+    commit = lane.asked[-1]
+    assert isinstance(commit, CommitTransaction)
+    assert {run.job_id for run in commit.runs} == {UUID(int=1), UUID(int=2)}
+
+
+def test_what_was_had_is_given_back_when_what_was_not_can_not_be_asked_about() -> None:
+    """Fails when an error between the claim and the first body leaves jobs running that nobody works on."""
+
+    def claim(request: Any) -> Any:
+        run = JobRun(UUID(int=1), UUID(int=1_001), 1)
+        return {UUID(int=1): HadJob(run, b"input", 0.0)}
+
+    lane = Lane(ClaimJobs=claim, LookUpJobs=lambda request: DatabaseUnavailable("away"))
+    with pytest.raises(DatabaseUnavailable):
+        lane.drive(members(2))
+    assert lane.released() == [UUID(int=1)]
+
+
+def test_what_ran_is_recorded_and_the_rest_given_back_when_a_body_says_that_a_system_is_down() -> None:
+    def run(request: Any) -> Any:
+        return Ran(Failure.DOWN, "down", "away") if request.member.delivery.record.offset == 2 else None
+
+    lane = Lane(RunJob=run)
+    with pytest.raises(Down):
+        lane.drive(members(3))
+    assert set(lane.released()) == {UUID(int=2), UUID(int=3)}
+    (finish,) = [one for one in lane.asked if isinstance(one, FinishJobs)]
+    assert [result.delivery.id for result, _ in finish.ends] == [UUID(int=1)]
+
+
+def test_whose_lease_is_gone_is_left_out_and_looked_at_again() -> None:
+    """Fails when the message of a job that another has is recorded, or the others of the transaction are lost with it."""
+    lane = Lane(FinishJobs=lambda request: frozenset({UUID(int=2)}))
+    ended = lane.drive(members(2))
+    assert ended is not None
+    assert [result.delivery.id for result in ended.results] == [UUID(int=2)]
+    assert set(ended.held) == {1}
+
+
+def test_an_end_that_loses_to_another_transaction_is_written_again_without_its_body() -> None:
+    losses = iter([Contention("lost"), Contention("lost")])
+    lane = Lane(CommitTransaction=lambda request: next(losses, None))
+    ended = lane.drive(members(1))
+    assert ended is not None
+    assert len(ended.results) == 1
+    assert lane.names().count("RunJob") == 1
+    assert lane.names().count("RollBack") == 2
+
+
+def test_an_end_that_can_not_be_written_now_is_kept() -> None:
+    """Fails when the run of a body that has ended is given back: it would run again."""
+    lane = Lane(Begin=lambda request: DatabaseUnavailable("away"))
+    with pytest.raises(DatabaseUnavailable):
+        lane.drive(members(1))
+    assert lane.released() == []
+    assert lane.runs[UUID(int=1)].phase is Phase.ENDED
+
+
+def test_a_job_that_another_runs_waits_without_being_recorded() -> None:
+    row = JobRow(UUID(int=1), JobState.RUNNING, "g", 20.0, False, UUID(int=7), None)
+    lane = Lane(ClaimJobs=lambda request: {}, LookUpJobs=lambda request: {row.id: row})
+    ended = lane.drive(members(1))
+    assert ended is not None
+    assert (ended.results, list(ended.held)) == ([], [1])
+    assert not any(isinstance(one, Begin | Write) for one in lane.asked)
+
+
+def test_no_more_is_claimed_than_the_time_of_a_chunk_bears() -> None:
+    """Fails when a whole chunk is claimed at once: what it has no time for would be given back, each with two changes of state."""
+    lane = Lane(took=0.02)
+    ended = lane.drive(members(5 * FIRST_PORTION))
+    assert ended is not None
+    assert len([one for one in lane.asked if isinstance(one, ClaimJobs)]) == 1
+    assert len(ended.results) + len(lane.released()) == FIRST_PORTION
+    assert not any(isinstance(one, RollBack | LookUpJobs) for one in lane.asked)
