@@ -13,6 +13,7 @@ from packhorse.console.jobs.deciding import (
     check_redrivable,
     check_resolvable,
     chosen_effect,
+    redrive_warnings,
 )
 from packhorse.console.jobs.model import Filter, Position, counts_of, page_of, position_from
 from packhorse.console.jobs.shell import answer_from
@@ -50,6 +51,17 @@ def test_what_can_be_sent_back_is_what_rests(state: JobState) -> None:
 def test_a_job_that_was_sent_back_says_by_whom() -> None:
     with pytest.raises(OwnershipLost, match="already, by ann"):
         check_redrivable(job(state="retrying", reason="redriven", changed_by="ann"))
+
+
+def test_who_sends_back_what_has_expired_is_told_that_no_run_begins() -> None:
+    """Fails when the order is taken without a word: the job would end as expired, for good."""
+    late = job(state="quarantined", expires_at=NOW - timedelta(hours=1))
+    (told,) = redrive_warnings(late, (), NOW)
+    assert "has passed: no run begins" in told
+    early = job(state="quarantined", expires_at=NOW + timedelta(hours=1))
+    assert redrive_warnings(early, (), NOW) == ()
+    (doubt,) = redrive_warnings(early, (effect("charge"),), NOW)
+    assert "effects are in doubt (charge)" in doubt
 
 
 def test_the_effect_that_is_meant_is_the_only_one_or_is_named() -> None:

@@ -13,6 +13,7 @@ from packhorse.console.jobs.deciding import (
     Verdict,
     check_redrivable,
     no_job,
+    redrive_warnings,
 )
 from packhorse.console.jobs.model import LOOK, MOST_LOOKED, Counts, Filter, Kept, Page, Position, Shown
 from packhorse.console.paging import checked_limit
@@ -173,19 +174,14 @@ class Jobs:
             UsageError: It goes on by itself, or was discarded.
             OwnershipLost: Somebody has acted already, or it has ended.
         """
-        facts = self._truth.facts(job_id).job
+        known = self._truth.facts(job_id)
+        facts = known.job
         if facts is None:
             raise UnknownId(no_job(job_id))
         check_redrivable(facts.job)
         preview = self._quarantine.preview(job_id, group=facts.job.group, topic=facts.job.topic)
-        if not facts.in_doubt:
-            return preview
-        names = ", ".join(each.key for each in facts.in_doubt[:5])
-        warning = (
-            f"effects are in doubt ({names}): the outside system is asked again where the job's code can, else the job stops again; "
-            f"packhorse job resolve {job_id} says what happened"
-        )
-        return replace(preview, warnings=(*preview.warnings, warning))
+        warnings = redrive_warnings(facts.job, facts.in_doubt, known.around.now)
+        return replace(preview, warnings=(*preview.warnings, *warnings))
 
     def redrive(self, order: Order, *, why: str) -> datetime:
         """Order exactly the redrive that was previewed; return when it was recorded. Raises what `Quarantine.redrive` does."""
