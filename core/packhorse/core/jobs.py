@@ -70,6 +70,8 @@ CANCELLABLE: Final = frozenset({_S.ACCEPTED, _S.RETRYING})
 """States that a cancelling ends at once; a running job is asked to stop."""
 
 
+REFERENCE_SUBJECT: Final = "packhorse.job-packhorse.JobReference"
+"""Under which the schema of every job's message is registered. No topic is named by it: it stands in those of the jobs."""
 Priority = Literal["high", "normal", "low"]
 PRIORITIES: Final[tuple[Priority, ...]] = ("high", "normal", "low")
 """How urgent jobs can be, the most urgent first."""

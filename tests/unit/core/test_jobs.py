@@ -2,20 +2,29 @@
 
 import pytest
 
+from packhorse.console.doctor import sql as doctor_sql
 from packhorse.core.jobs import (
     ALLOWED,
     ENDED,
     NEEDS_PERSON,
+    REFERENCE_SUBJECT,
     IllegalTransition,
     JobState,
     check_transition,
     pairs,
 )
+from packhorse.producer.jobs.messages import JobReference
 from packhorse.producer.migrations.versions.v0010_jobs import PAIRS
 
 
 def test_the_database_allows_what_the_code_allows() -> None:
     assert pairs() == PAIRS
+
+
+def test_the_subject_that_names_no_topic_is_that_of_the_messages_of_jobs() -> None:
+    """Fails when a relay would wait for, or the doctor ask for, a topic that nothing is ever sent to."""
+    assert JobReference.__packhorse__.subject == REFERENCE_SUBJECT
+    assert REFERENCE_SUBJECT in doctor_sql.SOURCES
 
 
 def test_every_state_can_be_reached_and_only_ended_ones_have_no_way_on_by_a_worker() -> None:

@@ -199,9 +199,9 @@ WHERE o.expires_at < clock_timestamp() + %(soon)s ORDER BY o.expires_at LIMIT 50
 
 SOURCES = """
 SELECT DISTINCT regexp_replace(v.subject, '-[^-]*$', '') AS topic
-FROM {schema}.schema_version AS v WHERE v.subject LIKE '%%-%%' ORDER BY 1
+FROM {schema}.schema_version AS v WHERE v.subject LIKE '%%-%%' AND v.subject <> 'packhorse.job-packhorse.JobReference' ORDER BY 1
 """
-"""Topics that registered schemas belong to."""
+"""Topics that registered schemas belong to; that of the messages of jobs stands in the topics of the jobs."""
 
 WATERMARKS = """
 SELECT w.group_id AS "group", w.topic, count(*) AS partitions

@@ -7,6 +7,7 @@ from uuid import UUID
 import psycopg
 
 from packhorse.core.errors import DatabaseUnavailable, NotReady
+from packhorse.core.jobs import REFERENCE_SUBJECT
 from packhorse.relay import needs_sql, sql
 from packhorse.relay.deciding.commands import Save
 from packhorse.relay.errors import StatementFailed
@@ -120,7 +121,8 @@ class PostgresOutbox:
     def registered_topics(self) -> list[str]:
         """Return the topics of the registered schemas: those that applications of this database write to, and others."""
         self._open()
-        return sorted({subject.rpartition("-")[0] for (subject,) in self._rows("SUBJECTS")})
+        subjects = {subject for (subject,) in self._rows("SUBJECTS")} - {REFERENCE_SUBJECT}
+        return sorted({subject.rpartition("-")[0] for subject in subjects})
 
     def own(self, token: UUID, owner: str, lease: float) -> Ownership | None:
         self._cycle = None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from packhorse.core.errors import NotReady, SettingsError
+from packhorse.core.jobs import REFERENCE_SUBJECT
 from packhorse.core.naming import topic_name
 from packhorse.relay.verify.model import (
     CLOCKS_APART,
@@ -61,7 +62,7 @@ def _names(question: Question, ledger: Ledger, until: datetime) -> list[str]:
     if question.topics:
         return sorted(set(question.topics))
     names = {topic_name(question.namespace, kind) for kind in ledger.kinds(question.since, until)}
-    subjects = {subject.rpartition("-")[0] for subject in ledger.subjects()}
+    subjects = {one.rpartition("-")[0] for one in ledger.subjects() if one != REFERENCE_SUBJECT}
     return sorted(names | {name for name in subjects if name.rpartition(".")[0] == question.namespace})
 
 
