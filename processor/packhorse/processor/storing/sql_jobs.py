@@ -1,5 +1,8 @@
 """Statements on jobs, their leases and what waits for its time; `{schema}` is a checked name."""
 
+# Jobs are always asked for by their ids here. What is asked of their state beside that is hidden from the planner by `|| ''`: where
+# it believes that few jobs are open, it would read the whole index of open ones instead, for each chunk of a backlog.
+
 # Takes jobs under leases, as far as they may run: those that wait, those whose lease is over, and those that this process has a
 # lease of that nobody works under. A caller that was given back a job by its name, and has not committed, holds that row: the run
 # is to see what the caller has written. Of a name of which one runs at most, one; the holder keeps it until its own run has ended (then
@@ -15,7 +18,7 @@ WITH wanted AS MATERIALIZED (
     SELECT n.job_id FROM "{schema}".job_waiting n JOIN wanted w ON w.id = n.job_id FOR UPDATE OF n SKIP LOCKED
 ), free AS MATERIALIZED (
     SELECT j.id, j.type, j.one_running, w.token, w.was, w.attempt FROM "{schema}".job j JOIN wanted w ON w.id = j.id
-    WHERE (j.state IN ('accepted', 'retrying') OR j.state = 'running' AND (j.lease_until < clock_timestamp() OR j.token = w.was))
+    WHERE (j.state || '' IN ('accepted', 'retrying') OR j.state || '' = 'running' AND (j.lease_until < clock_timestamp() OR j.token = w.was))
         AND coalesce(j.group_id, %(group)s) = %(group)s AND j.cancel_asked_at IS NULL
         AND (j.expires_at IS NULL OR j.expires_at > clock_timestamp())
         AND (j.one_waiting IS NULL OR j.id IN (SELECT n.job_id FROM named n)
@@ -62,7 +65,7 @@ WITH ends AS MATERIALIZED (
 ), over AS MATERIALIZED (
     -- what did not run, of a job that is not there, has ended, or is another group's: its message alone is recorded
     SELECT e.id FROM ends e WHERE e.token IS NULL AND NOT EXISTS (SELECT FROM "{schema}".job j
-        WHERE j.id = e.id AND j.state IN ('accepted', 'retrying', 'running') AND coalesce(j.group_id, %(group)s) = %(group)s)
+        WHERE j.id = e.id AND j.state || '' IN ('accepted', 'retrying', 'running') AND coalesce(j.group_id, %(group)s) = %(group)s)
 ), done AS (
     UPDATE "{schema}".job j SET state = e.state, group_id = %(group)s, attempt = greatest(j.attempt, e.attempt),
         changed_at = clock_timestamp(), changed_by = CASE WHEN e.reason = 'cancelled' AND j.cancel_asked_by IS NOT NULL
@@ -75,8 +78,8 @@ WITH ends AS MATERIALIZED (
         checkpoint = CASE WHEN e.state = 'succeeded' THEN NULL ELSE j.checkpoint END,
         worker = NULL, token = NULL, lease_until = NULL
     FROM ends e
-    WHERE j.id = e.id AND coalesce(j.group_id, %(group)s) = %(group)s AND (j.state = 'running' AND j.token = e.token
-        OR e.token IS NULL AND (j.state IN ('accepted', 'retrying') OR j.state = 'running' AND j.lease_until < clock_timestamp()))
+    WHERE j.id = e.id AND coalesce(j.group_id, %(group)s) = %(group)s AND (j.state || '' = 'running' AND j.token = e.token
+        OR e.token IS NULL AND (j.state || '' IN ('accepted', 'retrying') OR j.state || '' = 'running' AND j.lease_until < clock_timestamp()))
     RETURNING j.id
 )
 SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o"""
@@ -90,7 +93,7 @@ RELEASE_JOBS = """
 UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 OR j.error IS NOT NULL THEN 'retrying' ELSE 'accepted' END, changed_at = clock_timestamp(),
     changed_by = 'worker', reason = %(reason)s, worker = NULL, token = NULL, lease_until = NULL
 FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token)
-WHERE j.id = w.id AND j.token = w.token AND j.state = 'running'"""
+WHERE j.id = w.id AND j.token = w.token AND j.state || '' = 'running'"""
 
 # Renews leases and writes progress; a row that is locked just now is passed over, and renewed with the next beat. It does not ask
 # whether the lease is over: as long as nobody has taken the job, it is still this worker's.
@@ -98,7 +101,7 @@ RENEW_JOBS = """
 WITH held AS MATERIALIZED (
     SELECT j.id, w.done, w.total, w.text FROM "{schema}".job j JOIN unnest(%(ids)s::uuid[], %(tokens)s::uuid[],
         %(dones)s::bigint[], %(totals)s::bigint[], %(texts)s::text[]) AS w (id, token, done, total, text) ON j.id = w.id
-    WHERE j.token = w.token AND j.state = 'running' FOR NO KEY UPDATE OF j SKIP LOCKED
+    WHERE j.token = w.token AND j.state || '' = 'running' FOR NO KEY UPDATE OF j SKIP LOCKED
 )
 UPDATE "{schema}".job j SET lease_until = clock_timestamp() + %(lease)s * interval '1 second',
     progress_done = coalesce(h.done, j.progress_done),
@@ -111,7 +114,7 @@ RETURNING j.id, j.cancel_asked_at IS NOT NULL"""
 # Which of these leases stand: of a beat that did not come back for some of them.
 STANDING_JOBS = """
 SELECT j.id FROM "{schema}".job j JOIN unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token) ON j.id = w.id
-WHERE j.token = w.token AND j.state = 'running'"""
+WHERE j.token = w.token AND j.state || '' = 'running'"""
 
 # Keeps what a body wants to go on from.
 CHECKPOINT_JOB = """

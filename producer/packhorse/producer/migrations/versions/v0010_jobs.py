@@ -298,7 +298,7 @@ BEGIN
          WHERE j.id = ANY (ARRAY(SELECT o.message_id FROM came AS o)) AND j.id = c.message_id AND j.topic = c.topic
            -- another group that reads the topic has a quarantine of its own, and none of the workers
            AND c.group_id = coalesce(j.group_id, (SELECT p.group_id FROM "{schema}".job_policy AS p WHERE p.type = j.type))
-           AND c.state = 'quarantined' AND j.state IN ('accepted', 'running', 'retrying');
+           AND c.state = 'quarantined' AND j.state || '' IN ('accepted', 'running', 'retrying');  -- hidden: job_open is no way here
     ELSE
         UPDATE "{schema}".job AS j SET state = t.state, group_id = c.group_id, changed_at = clock_timestamp(), worker = NULL, token = NULL,
             lease_until = NULL, reason = CASE c.state WHEN 'quarantined' THEN c.reason ELSE c.state END,
