@@ -21,33 +21,24 @@ from typing import Any
 from packhorse.core.errors import (
     BrokerUnavailable,
     DatabaseUnavailable,
-    MessageFault,
     RegistryUnavailable,
 )
 from packhorse.processor.app import Processor
 from packhorse.processor.breaking.brake import Seen
 from packhorse.processor.handlers import Handler
-from packhorse.processor.jobs.deciding import End
-from packhorse.processor.outcomes import Outcome, Reason
+from packhorse.processor.outcomes import Reason
 from packhorse.processor.partition.events import ChunkEnded, Ended
-from packhorse.processor.record import REPLAY_OF, Delivery, replay_handler_of
+from packhorse.processor.record import Delivery
 from packhorse.processor.running.attempting import attempt
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.finishing import finish
 from packhorse.processor.running.jobwork import run_jobs
 from packhorse.processor.running.judging import (
     after_run,
-    crashed,
-    ended_before,
-    faulty,
-    without_handler,
-    without_named,
-    without_running,
 )
+from packhorse.processor.running.preparing import prepare
 from packhorse.processor.running.requests import (
-    DecodeAll,
     LookUp,
-    MarkStart,
     Request,
     RollBack,
 )
@@ -206,14 +197,12 @@ def _deal_with(chunk: Chunk) -> Batch:
             return chunk.ended(Ended.VOID)
         found = sort(each, known, work)
         yield from _drop_known_others(found)
-        yield from _prepare(found, known, chunk)
+        yield from prepare(found, known, chunk)
+        are_jobs = any(member.job is not None for member in found.members)
         stands = {key: (row.outcome, row.attempt) for key, row in known.rows.items()}, dict(known.parked)
-        if before == (before := stands):
-            _blame([member for member in found.members if member.handler is None or not member.handler.job])
-        if any(member.handler is not None and member.handler.job for member in found.members):
-            results = yield from _jobs(found, chunk)
-        else:
-            results = yield from attempt(found.members, chunk.how)
+        if before == (before := stands) and not are_jobs:
+            _blame(found.members)
+        results = yield from _jobs(found, chunk) if are_jobs else attempt(found.members, chunk.how)
         if results is None:
             continue
         chunk.members, chunk.results = found.members, results
@@ -267,74 +256,3 @@ def _blame(members: list[Member]) -> None:
         if member.result is None:
             ran = Ran(Failure.BROKEN, Reason.BROKEN_TRANSACTION.value, text)
             member.result = after_run(member, ran, jitter=0.0)
-
-
-def _prepare(found: Sorted, known: Known, chunk: Chunk) -> Generator[Request, Any, None]:
-    """Decide what needs no handler and decode the rest, before a transaction is open."""
-    decodable: list[Member] = []
-    for member in found.members:
-        if member.result is None:
-            _by_handler(member, known, chunk)
-        if _is_to_decode(member):
-            decodable.append(member)
-    if chunk.work.marked and not any(m.handler is not None and m.handler.job for m in found.members):
-        yield from _mark_starts(found.members, chunk.work.most_starts)
-        decodable = [member for member in decodable if member.result is None]
-    yield from _decode(decodable, chunk.how.in_hand)
-
-
-def _is_to_decode(member: Member) -> bool:
-    if member.result is not None or member.handler is None or member.handler.job:
-        return False
-    return member.delivery.record.value is not None
-
-
-def _by_handler(member: Member, known: Known, chunk: Chunk) -> None:
-    """Find the handler of *member*, and decide what becomes of it where none is to run."""
-    delivery, payload, charged = member.delivery, member.delivery.record.value, chunk.work.charged
-    named = replay_handler_of(delivery) if chunk.work.stream.carries else None
-    handler = (
-        chunk.app.handlers.get((delivery.type or "", payload is None))
-        if named is None
-        else chunk.app.handler_of(delivery.type, tombstone=payload is None, replay=named)
-    )
-    member.handler = handler
-    if handler is not None and handler.ordering == "none":
-        member.key = None
-    # Of a job its row says whether its time has passed: a body may have ended in time, and its end not be recorded yet.
-    is_job = handler is not None and handler.job is not None
-    if charged is not None or ("expires-at" in delivery.headers and not is_job):
-        member.result = without_running(member, known, charged)
-    if member.result is not None:
-        return
-    if handler is None and named is not None:
-        member.result = without_named(member, named)
-    elif handler is None:
-        type_known = chunk.app.knows(delivery.type)
-        member.result = without_handler(member, type_known=type_known, skip=chunk.skip_unknown)
-    elif handler.job is not None and REPLAY_OF in delivery.headers:
-        member.result = ended_before(member, _REPLAYED)
-
-
-_REPLAYED = End(Outcome.SKIPPED, Reason.JOB_OVER.value, "a job is not replayed; submit another one")
-
-
-def _decode(members: list[Member], in_hand: list[int]) -> Generator[Request, Any, None]:
-    if not members:
-        return
-    payloads = [(m.delivery.record.value, m.handler.message) for m in members]  # type: ignore[union-attr]
-    found = yield DecodeAll(payloads, in_hand)  # type: ignore[arg-type]  # who is here has a payload and a handler
-    for member, decoded in zip(members, found, strict=True):
-        if isinstance(decoded, MessageFault):
-            member.result = faulty(member, decoded)
-        else:
-            member.message = decoded
-
-
-def _mark_starts(members: list[Member], most: int) -> Generator[Request, Any, None]:
-    """Put on record that members which may have killed a process start; those that did so too often are not started."""
-    for member in members:
-        if member.result is None:
-            starts: int = yield MarkStart(member.delivery.record.offset)
-            if starts > most:
-                member.result = crashed(member, most)

@@ -18,24 +18,23 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from packhorse.core.errors import MessageFault, PackhorseError
+from packhorse.core.errors import PackhorseError
 from packhorse.processor.jobs.deciding import LOOK_AGAIN, End, Wait, not_had
 from packhorse.processor.jobs.runs import JobRun, Phase
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.running.endings import Contention
-from packhorse.processor.running.judging import after_run, crashed, done, ended_before, faulty, over_deadline
+from packhorse.processor.running.judging import after_run, done, ended_before, too_late
+from packhorse.processor.running.preparing import decode, mark_start
 from packhorse.processor.running.requests import (
     Begin,
     ClaimJobs,
     CommitTransaction,
-    DecodeAll,
     FinishJobs,
     HadJob,
     HadJobs,
     JobRows,
     LookUp,
     LookUpJobs,
-    MarkStart,
     ReleaseJobs,
     Request,
     RollBack,
@@ -155,7 +154,7 @@ def _worked(
             if ended and jobs.how.clock() - began > jobs.how.time:
                 break
             if jobs.marked is not None:
-                yield from _marked(member, jobs.marked)
+                yield from mark_start(member, jobs.marked)
             yield from _body(member, had, jobs)
             yet.remove(had.run)
             if had.run.lost:
@@ -170,45 +169,32 @@ def _worked(
 
 def _decoded(ready: list[tuple[Member, HadJob]]) -> Effects:
     """Decode the inputs of jobs whose body is to run."""
-    some = [(m, h) for m, h in ready if h.run.phase is not Phase.ENDED and h.input is not None]
-    if some:
-        found = yield DecodeAll(
-            [(h.input or b"", m.handler.message) for m, h in some if m.handler is not None]
-        )
-        for (member, _), message in zip(some, found, strict=True):
-            if isinstance(message, MessageFault):
-                member.result = faulty(member, message)
-            else:
-                member.message = message
-    for member, had in ready:
-        if had.input is None and had.run.phase is not Phase.ENDED:
+    yet = [(member, had.input) for member, had in ready if had.run.phase is not Phase.ENDED]
+    yield from decode(yet)
+    for member, given in yet:
+        if given is None:
             ran = Ran(Failure.PERMANENT, Reason.NO_JOB.value, "its input was erased")
             member.result = after_run(member, ran, jitter=0.0)
 
 
 def _left(member: Member, age: float) -> float | None:
     """Return the seconds that the job has until its deadline; None without one, or where a person has ordered the run."""
-    spec = None if member.handler is None else member.handler.job
+    spec = member.job
     return None if spec is None or spec.deadline is None or member.redriven else spec.deadline - age
-
-
-def _marked(member: Member, most: int) -> Effects:
-    starts: int = yield MarkStart(member.delivery.record.offset)
-    if starts > most and member.result is None:
-        member.result = crashed(member, most)
 
 
 def _body(member: Member, had: HadJob, jobs: _Jobs) -> Effects:
     """Run the body of one job, unless an earlier ownership of the partition has; decide its result."""
     run = had.run
     if member.result is None and run.phase is not Phase.ENDED:
-        member.result = over_deadline(member, had.age)
+        run.left = _left(member, had.age)
+        if run.left is not None and run.left <= 0:
+            member.result = too_late(member)
     if member.result is not None:
         return
     ran = run.ran if run.phase is Phase.ENDED else None
     if ran is None:
         jobs.how.runs([member])
-        run.left = _left(member, had.age)
         ran = yield RunJob(member, run)
     if run.lost:
         return
@@ -226,21 +212,22 @@ def _recorded(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generat
     Returns False when another was first with a message. What loses to other transactions is tried again; no body is run for it.
     """
     together = [one for one in ended if not _writes(one)]
-    groups = [together, *([one] for one in ended if _writes(one))]
-    for group in groups:
-        for last in reversed(range(MOST_TRIES)):
-            if not group:
-                break
-            try:
-                if not (yield from _commit(group, jobs)):
-                    yield from _let_go(group)
-                    return False
-                break
-            except Contention:
-                yield RollBack()
-                if not last:
-                    raise
+    apart = [[one] for one in ended if _writes(one)]
+    for group in [together, *apart] if together else apart:
+        if not (yield from _patiently(group, jobs)):
+            yield from _let_go(group)
+            return False
     return True
+
+
+def _patiently(ended: list[tuple[Member, JobRun | None]], jobs: _Jobs) -> Generator[Request, Any, bool]:
+    """Commit *ended*, again when it loses to other transactions, MOST_TRIES times in all."""
+    for _ in range(MOST_TRIES - 1):
+        try:
+            return (yield from _commit(ended, jobs))
+        except Contention:
+            yield RollBack()
+    return (yield from _commit(ended, jobs))
 
 
 def _let_go(ended: list[tuple[Member, JobRun | None]]) -> Effects:

@@ -77,15 +77,10 @@ def ended_before(member: Member, end: End) -> Result:
     return _plain(member, end.outcome, _not_run(member), reason=end.reason, error=end.text)
 
 
-def over_deadline(member: Member, age: float) -> Result | None:
-    """
-    Return the result of a job that was not done in the time that its type gives it, *age* seconds after it was due.
-
-    What a person has ordered is run, however old it is.
-    """
-    spec = None if member.handler is None else member.handler.job
-    if spec is None or spec.deadline is None or age < spec.deadline or member.redriven:
-        return None
+def too_late(member: Member) -> Result:
+    """Return the result of a job that was not done in the time that its type gives it, before another run of it."""
+    spec = member.job
+    assert spec is not None, "who is too late has a deadline"
     return after_run(member, outlived(spec), jitter=0.0)._replace(attempt=_not_run(member), failed_as=None)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from packhorse.core.message import TypedMessage
 from packhorse.processor.handlers import Handler
+from packhorse.processor.jobs.spec import JobSpec
 from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.record import Delivery, Stream
 
@@ -182,6 +183,11 @@ class Member:
     def attempt(self) -> int:
         """Return the number of the attempt that is to be made, from 1."""
         return 1 if self.row is None else self.row.attempt
+
+    @property
+    def job(self) -> JobSpec | None:
+        """Return what is declared of its type of jobs; None when it is none."""
+        return None if self.handler is None else self.handler.job
 
     @property
     def redriven(self) -> bool:
