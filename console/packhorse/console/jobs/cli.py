@@ -71,7 +71,8 @@ def redrive(
     [bold]Example[/]
       packhorse job redrive 019b76da-a800-7000-8000-000000000000 --why "fixed in 1.4.2"
     """
-    from packhorse.console.jobs.shell import redrive_one, service_for_act
+    from packhorse.console.jobs.shell import redrive_one
+    from packhorse.console.quarantine.shell import service_for_act
 
     settings = options.settings_of(database_url, database_schema, namespace=namespace)
     with service_for_act(

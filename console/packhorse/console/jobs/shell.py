@@ -1,13 +1,10 @@
 """Carry acts on jobs through at a terminal: show what is meant, ask, act, and tell what came of it."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from packhorse.console.compose import service_of
 from packhorse.console.jobs.deciding import Verdict, chosen_effect
 from packhorse.console.jobs.render import (
     cancelling_json,
@@ -17,14 +14,14 @@ from packhorse.console.jobs.render import (
     resolution_line,
 )
 from packhorse.console.output import at, tell, tell_json, terminal
-from packhorse.console.render import preview_json, preview_sheet
+from packhorse.console.quarantine.shell import service_for_act, tell_preview
+from packhorse.console.render import preview_json
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
 from packhorse.console.truth.jobs import Effect, JobFacts
-from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import UsageError
-from packhorse.schemas.asking import check_answerable, confirmed
+from packhorse.schemas.asking import confirmed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,22 +56,6 @@ def answer_from(text: str | None) -> object:
 
 def _no_number(text: str) -> object:
     raise ValueError(text)
-
-
-@contextmanager
-def service_for_act(
-    settings: ConsoleSettings, *, why: str, yes: bool, claimed: str | None, as_json: bool, act: str
-) -> Iterator[Service]:
-    """
-    Hand out the service once what was typed is checked.
-
-    Raises:
-        UsageError: --why is empty; --json without --yes.
-    """
-    check_answerable(as_json=as_json, yes=yes, act=act)
-    checked_why(why)
-    with service_of(settings, claimed=claimed) as service:
-        yield service
 
 
 def run_cancel(
@@ -116,9 +97,7 @@ def redrive_one(service: Service, job_id: UUID, *, why: str, asks: bool, told: b
     preview = service.jobs.preview(job_id)
     actor = service.people.actor()
     if told:
-        terminal().print(preview_sheet(preview, show_key=False))
-        tell("")
-        tell(f"on the record as {actor}: {why.strip()}")
+        tell_preview(preview, actor, why=why)
     if asks:
         confirmed("redrive it?")
     asked_at = service.jobs.redrive(preview.order, why=why)

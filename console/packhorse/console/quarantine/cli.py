@@ -91,10 +91,12 @@ def discard(
     [bold]Example[/]
       packhorse quarantine discard 019b76da-a800-7000-8000-000000000000 --why "a duplicate of order 17"
     """
-    from packhorse.console.quarantine.shell import discard_one, service_for_discard
+    from packhorse.console.quarantine.shell import discard_one, service_for_act
 
     settings = options.settings_of(database_url, database_schema)
-    with service_for_discard(settings, why=why, yes=yes, claimed=actor, as_json=as_json) as service:
+    with service_for_act(
+        settings, why=why, yes=yes, claimed=actor, as_json=as_json, act="discard"
+    ) as service:
         restoring.each_alone(
             message_ids,
             lambda message_id: discard_one(

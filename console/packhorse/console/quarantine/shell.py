@@ -10,7 +10,7 @@ from uuid import UUID
 from packhorse.console.compose import service_of
 from packhorse.console.facts import Outcome
 from packhorse.console.output import at, tell, tell_json, terminal
-from packhorse.console.quarantine.redrive import DISCARD, Order
+from packhorse.console.quarantine.redrive import DISCARD, Order, Preview
 from packhorse.console.render import preview_json, preview_sheet, redrive_line
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
@@ -48,15 +48,18 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
         UsageError: It is there more than once; --why is empty; --json without --yes.
         OwnershipLost: Somebody has acted already, or since the preview.
     """
-    check_answerable(as_json=request.as_json, yes=request.yes, act="redrive")
-    checked_why(request.why)
-    with service_of(settings, claimed=request.claimed) as service:
+    with service_for_act(
+        settings,
+        why=request.why,
+        yes=request.yes,
+        claimed=request.claimed,
+        as_json=request.as_json,
+        act="redrive",
+    ) as service:
         preview = service.quarantine.preview(request.message_id, group=request.group, topic=request.topic)
         actor = service.people.actor()
         if not request.as_json:
-            terminal().print(preview_sheet(preview, show_key=False))
-            tell("")
-            tell(f"on the record as {actor}: {request.why.strip()}")
+            tell_preview(preview, actor, why=request.why)
         if not request.yes:
             confirmed("redrive it?")
         asked_at = service.quarantine.redrive(preview.order, why=request.why)
@@ -78,19 +81,26 @@ def run_redrive(request: Request, settings: ConsoleSettings) -> int:
 
 
 @contextmanager
-def service_for_discard(
-    settings: ConsoleSettings, *, why: str, yes: bool, claimed: str | None, as_json: bool
+def service_for_act(
+    settings: ConsoleSettings, *, why: str, yes: bool, claimed: str | None, as_json: bool, act: str
 ) -> Iterator[Service]:
     """
-    Hand out the service for discards once what was typed is checked.
+    Hand out the service once what was typed for *act* is checked.
 
     Raises:
         UsageError: --why is empty; --json without --yes.
     """
-    check_answerable(as_json=as_json, yes=yes, act="discard")
+    check_answerable(as_json=as_json, yes=yes, act=act)
     checked_why(why)
     with service_of(settings, claimed=claimed) as service:
         yield service
+
+
+def tell_preview(preview: Preview, actor: str, *, why: str) -> None:
+    """Print what an act on one message would do, and who will stand on the record with it."""
+    terminal().print(preview_sheet(preview, show_key=False))
+    tell("")
+    tell(f"on the record as {actor}: {why.strip()}")
 
 
 def discard_one(
@@ -111,9 +121,7 @@ def discard_one(
     preview = service.quarantine.preview(message_id, group=place[0], topic=place[1], act=DISCARD)
     actor = service.people.actor()
     if told:
-        terminal().print(preview_sheet(preview, show_key=False))
-        tell("")
-        tell(f"on the record as {actor}: {why.strip()}")
+        tell_preview(preview, actor, why=why)
     if asks:
         confirmed("discard it?")
     done = service.quarantine.discard(preview.order, why=why)
