@@ -185,11 +185,11 @@ def _check_alone(wanted: "Filter", after: str | None) -> None:
 
 
 def _tell_counts(counts: "Counts", *, as_json: bool) -> None:
-    from packhorse.console.jobs.render import counts_json, counts_table
+    from packhorse.console.jobs.render import counts_table
     from packhorse.console.output import tell, tell_json, terminal
 
     if as_json:
-        tell_json(counts_json(counts))
+        tell_json(counts)
     elif counts.counts:
         terminal().print(counts_table(counts))
     else:

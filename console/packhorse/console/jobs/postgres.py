@@ -106,10 +106,9 @@ class JobTables:
         with self._database.acting(person, Right.ACT, doing="cancel jobs") as act:
             job, values = _locked(act, job_id), {"id": job_id, "actor": act.actor, "why": why}
             check_cancellable(job)
-            asked = job.state is JobState.RUNNING and job.cancel_asked_at is not None
-            if asked and job.cancel_asked_at is not None and job.cancel_asked_by is not None:
+            by, at = job.cancel_asked_by, job.cancel_asked_at
+            if job.state is JobState.RUNNING and by is not None and at is not None:
                 act.left_alone()
-                by, at = job.cancel_asked_by, job.cancel_asked_at
                 return Cancelling(id=job_id, state=job.state, at=at, by=by, is_new=False)
             act.all(sql.CANCEL, values)
             stands = act.all(sql.STATE, values)[0]
@@ -162,7 +161,9 @@ class JobTables:
         Write down what the person knows of an effect in doubt; if it was the last of an uncertain job, order the redrive of its
         message along with that. All of it is one commit.
 
-        The locks come in the order in which processors and other acts take them: inbox, quarantined message, job, effects.
+        The locks come in the order in which acts on messages take them: inbox, quarantined message, job, effects. A processor that
+        records how a run ended has the job first: where the two meet in a ring, the database ends one of them, and nothing of it
+        was done.
 
         Raises:
             UnknownId: There is no such job or effect.
@@ -214,7 +215,7 @@ def _locked(act: Acting, job_id: UUID) -> Job:
 def _chosen(act: Acting, job: Job, values: Mapping[str, Any]) -> Effect:
     if values["key"] is None:
         return chosen_effect(job.id, _doubt(act, job.id), None, None)
-    row = act.first(sql.EFFECT, values)
+    row = act.first(sql.LOCK_EFFECT, values)
     return chosen_effect(job.id, (), None if row is None else Effect(**row), values["key"])
 
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from packhorse.console.jobs.deciding import Cancelling, Resolution
-from packhorse.console.jobs.model import Counts, Page, Shown
+from packhorse.console.jobs.model import Counts, Kept, Page, Shown
 from packhorse.console.output import at, plain, said, sheet, table
 from packhorse.console.render import acts_table, leaves
 from packhorse.console.truth.jobs import Effect, Job
@@ -17,6 +17,7 @@ from packhorse.console.truth.render_jobs import (
     Pairs,
     job_json,
     job_pairs,
+    listed_json,
     name_text,
 )
 from packhorse.core.jobs import JobState
@@ -64,13 +65,6 @@ def page_json(page: Page, *, show_key: bool) -> dict[str, Any]:
     }
 
 
-def listed_json(job: Job, *, show_key: bool) -> dict[str, Any]:
-    """Return a job of a list for programs; names only if *show_key*."""
-    shown = {name: getattr(job, name) for name in job.__slots__ if name not in NAMES}
-    has = {f"has_{name}": getattr(job, name) is not None for name in NAMES}
-    return shown | has | {name: getattr(job, name) if show_key else None for name in NAMES}
-
-
 def counts_table(counts: Counts) -> RenderableType:
     """Return counts by state and type for people."""
     rows = [
@@ -83,11 +77,6 @@ def counts_table(counts: Counts) -> RenderableType:
 
 def _inexact(kind: str | None) -> str:
     return " about" if kind is None else "+"
-
-
-def counts_json(counts: Counts) -> dict[str, Any]:
-    """Return counts for programs."""
-    return {"counts": counts.counts, "said": counts.said}
 
 
 def shown_sheet(shown: Shown, *, show_key: bool) -> RenderableType:
@@ -221,25 +210,12 @@ def shown_json(shown: Shown, *, show_key: bool) -> dict[str, Any]:
         "input": shown.input,
         "input_said": shown.input_said,
         "unmasked": kept is not None,
-        "kept": None if kept is None else _kept_json(shown),
+        "kept": None if kept is None else _kept_json(kept),
     }
 
 
-def _kept_json(shown: Shown) -> dict[str, Any]:
-    kept = shown.kept
-    assert kept is not None
-    return {
-        "result": kept.result,
-        "checkpoint": kept.checkpoint,
-        "actor": kept.actor,
-        "results": kept.results,
-        "answers": kept.answers,
-    }
-
-
-def cancelling_json(done: Cancelling) -> dict[str, Any]:
-    """Return what came of a cancelling for programs."""
-    return {name: getattr(done, name) for name in done.__slots__}
+def _kept_json(kept: Kept) -> dict[str, Any]:
+    return {name: getattr(kept, name) for name in kept.__slots__ if name != "input"}
 
 
 def cancelling_line(done: Cancelling) -> str:
@@ -263,11 +239,6 @@ def effect_sheet(effect: Effect) -> RenderableType:
             ("idempotency key", effect.idempotency_key),
         )
     )
-
-
-def resolution_json(done: Resolution) -> dict[str, Any]:
-    """Return what came of a decision for programs."""
-    return {name: getattr(done, name) for name in done.__slots__}
 
 
 def resolution_line(done: Resolution) -> str:

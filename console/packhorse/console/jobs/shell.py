@@ -7,10 +7,8 @@ from uuid import UUID
 
 from packhorse.console.jobs.deciding import Verdict, chosen_effect
 from packhorse.console.jobs.render import (
-    cancelling_json,
     cancelling_line,
     effect_sheet,
-    resolution_json,
     resolution_line,
 )
 from packhorse.console.output import at, tell, tell_json, terminal
@@ -80,7 +78,7 @@ def run_cancel(
             confirmed("cancel it?")
         done = service.jobs.cancel(job_id, why=why)
     if as_json:
-        tell_json(cancelling_json(done))
+        tell_json(done)
     else:
         tell(cancelling_line(done))
 
@@ -151,7 +149,7 @@ def run_resolve(
             why=decision.why,
         )
     if as_json:
-        tell_json(resolution_json(done))
+        tell_json(done)
     else:
         tell(resolution_line(done))
 

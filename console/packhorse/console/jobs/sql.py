@@ -1,7 +1,7 @@
 """Lists and counts of jobs, and acts on one. `{schema}` is the database schema of Packhorse's tables."""
 # ruff: noqa: S608 only constants are put together here
 
-from packhorse.console.truth.sql_jobs import JOB
+from packhorse.console.truth.sql_jobs import EFFECT, JOB, JOB_OF
 
 _BEHIND = """(%(after)s::uuid IS NULL OR j.id < %(after)s) AND (%(low)s::uuid IS NULL OR j.id >= %(low)s)
       AND (%(high)s::uuid IS NULL OR j.id <= %(high)s)"""
@@ -90,20 +90,15 @@ INPUT = "SELECT j.input FROM {schema}.job AS j WHERE j.id = %(id)s"
 LOCK_INBOX = """
 SELECT FROM {schema}.inbox AS i WHERE i.message_id = %(id)s ORDER BY i.group_id, i.topic FOR UPDATE
 """
-"""Lock what groups say of its message, which processors and other acts lock before the job."""
+"""Lock what groups say of its message, which acts on messages lock before the job that follows it."""
 
-LOCK_JOB = JOB + "WHERE j.id = %(id)s FOR NO KEY UPDATE"
+LOCK_JOB = JOB_OF + " FOR NO KEY UPDATE"
 
 CANCEL = "SELECT c.after FROM {schema}.cancel_job(%(id)s, %(actor)s, %(why)s) AS c"
 """Take a job back that nobody runs, or ask its worker to stop, which hears it with its next heartbeat."""
 
-_EFFECT = """
-SELECT e.key, e.idempotency_key, e.state, e.attempt, e.calls, e.intended_at, e.timeout, e.changed_at, e.changed_by, e.why,
-       octet_length(e.answer::text) AS answer_bytes
-FROM {schema}.job_effect AS e WHERE e.job_id = %(id)s """
-
-EFFECT = _EFFECT + "AND e.key = %(key)s FOR UPDATE"
-IN_DOUBT = _EFFECT + "AND e.state IN ('intended', 'uncertain') ORDER BY e.intended_at, e.key LIMIT 21"
+LOCK_EFFECT = EFFECT + "AND e.key = %(key)s FOR UPDATE"
+IN_DOUBT = EFFECT + "AND e.state IN ('intended', 'uncertain') ORDER BY e.intended_at, e.key LIMIT 21"
 """Effects of which nobody knows whether they have happened."""
 
 RESOLVE = """

@@ -5,7 +5,7 @@ from typing import Any
 
 from packhorse.console.doctor.findings import span
 from packhorse.console.output import at, plain
-from packhorse.console.truth.jobs import Effect, JobFacts, job_standing
+from packhorse.console.truth.jobs import Effect, Job, JobFacts, job_standing
 from packhorse.core.jobs import JobState
 
 Pairs = list[tuple[str, object]]
@@ -25,16 +25,17 @@ def name_text(name: str | None, *, show: bool) -> str:
     return plain(name) if show else f"hidden, {len(name)} characters; --show-key shows it"
 
 
-def job_json(facts: JobFacts, *, show_key: bool) -> dict[str, Any]:
-    """Return a job for programs; names only if *show_key*."""
-    job = facts.job
+def listed_json(job: Job, *, show_key: bool) -> dict[str, Any]:
+    """Return how a job stands for programs; names only if *show_key*."""
     shown = {name: getattr(job, name) for name in job.__slots__ if name not in NAMES}
-    names = {name: getattr(job, name) if show_key else None for name in NAMES}
     has = {f"has_{name}": getattr(job, name) is not None for name in NAMES}
+    return shown | has | {name: getattr(job, name) if show_key else None for name in NAMES}
+
+
+def job_json(facts: JobFacts, *, show_key: bool) -> dict[str, Any]:
+    """Return a job with its history for programs; names only if *show_key*."""
     return {
-        **shown,
-        **has,
-        **names,
+        **listed_json(facts.job, show_key=show_key),
         "transitions": facts.transitions,
         "steps": facts.steps,
         "step_count": facts.step_count,

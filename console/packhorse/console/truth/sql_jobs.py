@@ -25,12 +25,15 @@ FROM {schema}.job_step AS s WHERE s.job_id = %(id)s ORDER BY s.at DESC, s.name L
 """
 """The newest of its steps."""
 
-EFFECTS = """
+EFFECT = """
 SELECT e.key, e.idempotency_key, e.state, e.attempt, e.calls, e.intended_at, e.timeout, e.changed_at, e.changed_by, e.why,
        octet_length(e.answer::text) AS answer_bytes
 FROM {schema}.job_effect AS e WHERE e.job_id = %(id)s
-ORDER BY e.state NOT IN ('intended', 'uncertain'), e.intended_at DESC, e.key LIMIT %(most)s
 """
+
+EFFECTS = (
+    EFFECT + "ORDER BY e.state NOT IN ('intended', 'uncertain'), e.intended_at DESC, e.key LIMIT %(most)s"
+)
 """Its outside effects, those in doubt first."""
 
 BESIDES = """

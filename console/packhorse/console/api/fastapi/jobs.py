@@ -25,13 +25,7 @@ from packhorse.console.api.models.jobs import (
 from packhorse.console.api.problem import OTHER_MESSAGE, Refused
 from packhorse.console.jobs.deciding import Verdict
 from packhorse.console.jobs.model import position_from
-from packhorse.console.jobs.render import (
-    cancelling_json,
-    counts_json,
-    page_json,
-    resolution_json,
-    shown_json,
-)
+from packhorse.console.jobs.render import page_json, shown_json
 from packhorse.console.render import preview_json
 from packhorse.console.truth.moments import utc
 from packhorse.core.errors import UsageError
@@ -50,7 +44,7 @@ def jobs(service: Asking, asked: Annotated[JobsAsked, Query()]) -> JsonAnswer:
 @router.get("/counts", response_model=JobCountsAnswer, openapi_extra=needs(Right.SEE))
 def job_counts(service: Asking) -> JsonAnswer:
     """Count jobs by state and type, at a cost that millions of finished ones do not raise; says which numbers are not exact."""
-    return JsonAnswer(counts_json(service.jobs.counts()))
+    return JsonAnswer(service.jobs.counts())
 
 
 @router.get("/{job_id}", response_model=JobShownAnswer, openapi_extra=needs(Right.SEE))
@@ -69,7 +63,7 @@ def job_unmask(service: Asking, job_id: UUID, body: JobWhyBody) -> JsonAnswer:
 @router.post("/{job_id}/cancel", response_model=CancellingAnswer, openapi_extra=needs(Right.ACT))
 def job_cancel(service: Asking, job_id: UUID, body: JobWhyBody) -> JsonAnswer:
     """Take a job back, on the record: at once where nobody runs it, else its worker is asked to stop."""
-    return JsonAnswer(cancelling_json(service.jobs.cancel(job_id, why=body.why)))
+    return JsonAnswer(service.jobs.cancel(job_id, why=body.why))
 
 
 @router.post(
@@ -113,4 +107,4 @@ def job_resolve(service: Asking, job_id: UUID, body: ResolveBody) -> JsonAnswer:
     done = service.jobs.resolve(
         job_id, body.verdict, effect=body.effect, calls=body.calls, answer=body.answer, why=body.why
     )
-    return JsonAnswer(resolution_json(done))
+    return JsonAnswer(done)
