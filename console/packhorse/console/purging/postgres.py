@@ -54,8 +54,11 @@ class PurgeTables:
         values = _values(wanted, schemas)
         with self._database.reading(person, right=Right.ADMINISTER, doing=DOING, timeout=PATIENCE) as rows:
             if table is Table.JOB:
-                return _jobs(rows.all(sql.JOBS, {**values, "after": after or NOBODY, "window": NARROW}))
-            if table is Table.OUTBOX:
+                seen = rows.all(sql.JOBS, {**values, "after": after or NOBODY, "window": NARROW})
+                found = [row for row in seen if row["topic"] is not None]
+                unknown = [row for row in seen if row["n"] is not None]
+                next_ = next((row["id"] for row in seen if row["topic"] is None and row["n"] is None), None)
+            elif table is Table.OUTBOX:
                 span = rows.all(sql.SPAN)[0]
                 first = span["first"] if after is None else after
                 until = first + (WINDOW if schemas is None else NARROW)
@@ -189,7 +192,9 @@ def _erase_jobs(act: Acting, order: Order, found: Sequence[Found]) -> Erased:
     locked = act.all(sql.LOCK_JOBS, {"ids": [one.id for one in found]})
     running = [row for row in locked if row["state"] == "running"]
     rest = [
-        Found(id=row["id"], group=row["group"], topic=row["topic"]) for row in locked if row not in running
+        Found(id=row["id"], group=row["group"], topic=row["topic"])
+        for row in locked
+        if row["state"] != "running"
     ]
     values = {**_members(order, rest), "actor": act.actor}
     messages = _messages(act, values)
@@ -199,24 +204,6 @@ def _erase_jobs(act: Acting, order: Order, found: Sequence[Found]) -> Erased:
         counts={"jobs erased": erased, "jobs taken back": cancelled, **messages},
         left=tuple(Left(id=row["id"], aggregatetype=row["type"], fate="running") for row in running),
     )
-
-
-def _jobs(rows: Sequence[Mapping[str, Any]]) -> Portion:
-    unknown = {
-        None if row["schema"] is None else int.from_bytes(row["schema"]): row["n"]
-        for row in rows
-        if row["n"] is not None
-    }
-    found = tuple(
-        (
-            Found(id=row["id"], group=row["group"], topic=row["topic"], named=row["named"]),
-            row["payload"],
-        )
-        for row in rows
-        if row["topic"] is not None
-    )
-    last = next((row["id"] for row in rows if row["topic"] is None and row["n"] is None), None)
-    return Portion(found=found, unknown=unknown, next=last)
 
 
 def _messages(act: Acting, values: Mapping[str, Any]) -> dict[str, int]:
@@ -261,13 +248,7 @@ def _portion(
     table: Table, rows: Sequence[Mapping[str, Any]], unknown: Sequence[Mapping[str, Any]], *, next_: Any
 ) -> Portion:
     return Portion(
-        found=tuple(
-            (
-                Found(id=row["id"], group=row["group"], topic=row["topic"], places=_places(table, row)),
-                row["payload"],
-            )
-            for row in rows
-        ),
+        found=tuple((_found(table, row), row["payload"]) for row in rows),
         unknown={
             None if row["schema"] is None else int.from_bytes(row["schema"]): row["n"] for row in unknown
         },
@@ -275,8 +256,14 @@ def _portion(
     )
 
 
+def _found(table: Table, row: Mapping[str, Any]) -> Found:
+    named = table is Table.JOB and row["named"]
+    places = _places(table, row)
+    return Found(id=row["id"], group=row["group"], topic=row["topic"], places=places, named=named)
+
+
 def _places(table: Table, row: Mapping[str, Any]) -> tuple[Place, ...]:
-    if table is Table.OUTBOX:
+    if table in {Table.OUTBOX, Table.JOB}:
         return ()
     found = [Place(topic=row["topic"], partition=row["partition"], offset=row["offset"])]
     at = row["partition"] if row["at"] is None else row["at"]

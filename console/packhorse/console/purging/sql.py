@@ -152,7 +152,7 @@ WITH messages AS MATERIALIZED (
 SELECT j.id, j.type, coalesce(j.group_id, '') AS "group", j.topic, j.state FROM {schema}.job AS j
 WHERE j.id = ANY(%(ids)s::uuid[]) AND (SELECT count(*) FROM messages) >= 0 ORDER BY j.id FOR NO KEY UPDATE OF j
 """
-"""Lock jobs and how they stand, behind what groups say of their messages, as processors do."""
+"""Lock jobs and how they stand, behind what groups say of their messages, as acts on messages do."""
 
 CANCEL = """
 SELECT count(*) FILTER (WHERE c.after = 'cancelled' AND c.before <> c.after)::int AS n

@@ -18,6 +18,8 @@ OPEN = (JobState.ACCEPTED, JobState.RUNNING, JobState.RETRYING)
 """States of jobs that go on by themselves."""
 LOOKED = (*OPEN, JobState.QUARANTINED, JobState.UNCERTAIN, JobState.DISCARDED)
 """States of jobs that are looked at one by one."""
+Portion = tuple[int, list[UUID]]
+"""How many rows were looked at, and the jobs among them that do not add up."""
 
 
 class Name(StrEnum):

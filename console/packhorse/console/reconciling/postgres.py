@@ -7,7 +7,7 @@ from uuid import UUID
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Database
 from packhorse.console.reconciling import sql
-from packhorse.console.reconciling.model import MOST, PATIENCE, SHOWN, GroupState, Name, OpenJob
+from packhorse.console.reconciling.model import MOST, PATIENCE, SHOWN, GroupState, Name, OpenJob, Portion
 from packhorse.core.jobs import JobState
 from packhorse.core.rights import Right
 
@@ -18,8 +18,6 @@ SECONDS = 60.0
 """For one portion; tables may be large and the disk cold."""
 _NOBODY = UUID(int=0)
 _MENDS = {Name.ORPHANS: sql.DELETE_ORPHANS, Name.STALE: sql.FREE}
-Portion = tuple[int, list[UUID]]
-"""How many rows were looked at, and the jobs among them that do not add up."""
 
 
 class ReconcilingTables:

@@ -8,10 +8,10 @@ from uuid import UUID
 from packhorse.console.acting.person import Person
 from packhorse.console.reconciling.model import (
     LOOKED,
-    Finding,
     GroupState,
     Name,
     OpenJob,
+    Portion,
     Report,
     judge,
     waits_for,
@@ -32,11 +32,11 @@ class ReconcilingSource(Protocol):
     def open_jobs(self, person: Person, state: JobState) -> Iterator[list[OpenJob]]:
         """Yield the jobs in *state*, portion by portion."""
 
-    def succeeded(self, person: Person) -> Iterator[tuple[int, list[UUID]]]:
-        """Yield the jobs that succeeded without the fact that their message is done, and how many were looked at."""
+    def succeeded(self, person: Person) -> Iterator[Portion]:
+        """Yield the jobs that succeeded without the fact that their message is done."""
 
-    def orphans(self, person: Person) -> Iterator[tuple[int, list[UUID]]]:
-        """Yield the jobs that are not there and have rows in other tables, and how many were looked at."""
+    def orphans(self, person: Person) -> Iterator[Portion]:
+        """Yield the jobs that are not there and have rows in other tables; a job may be named for each of them."""
 
     def unanswered(self, person: Person) -> list[tuple[UUID, str]]:
         """Return the jobs that have an outside effect without answer and do not run, with their states."""
@@ -78,15 +78,16 @@ class Reconciling:
                 report.looked += seen
                 if ids:
                     report.of(name).add(ids)
+        missed: set[UUID] = set()
         if orphans := report.findings.get(Name.ORPHANS):  # a job may be missed by several tables
-            orphans.ids = sorted(set(orphans.ids))
-            orphans.count = len(orphans.ids)
+            missed = set(orphans.ids)
+            orphans.ids, orphans.count = sorted(missed), len(missed)
         if waiting := self._tables.unanswered(self._person):
             finding = report.of(Name.UNANSWERED)
             finding.add(each for each, _ in waiting)
             states = Counter(state for _, state in waiting)
             finding.notes += [f"{count} of jobs that are {state}" for state, count in sorted(states.items())]
-        if stale := [one for one in self._tables.stale(self._person) if not self._is_orphan(report, one)]:
+        if stale := [one for one in self._tables.stale(self._person) if one not in missed]:
             report.of(Name.STALE).add(stale)
         return report
 
@@ -125,8 +126,3 @@ class Reconciling:
                 f"{counted(count, 'job')}: {waits_for(group, topic, groups)}"
                 for (group, topic), count in left.most_common(5)
             ]
-
-    @staticmethod
-    def _is_orphan(report: Report, job: UUID) -> bool:
-        known: Finding | None = report.findings.get(Name.ORPHANS)
-        return known is not None and job in known.ids
