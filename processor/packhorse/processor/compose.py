@@ -14,7 +14,6 @@ from packhorse.processor.inbox.retention import InboxRetention
 from packhorse.processor.jobs.keeper import JobKeeper
 from packhorse.processor.jobs.keeping.postgres import JobTables
 from packhorse.processor.jobs.keeping.retention import JobRetention
-from packhorse.processor.jobs.ledger import Ledger
 from packhorse.processor.kafka.admin import BrokerQuestions
 from packhorse.processor.kafka.consumer import GroupConsumer
 from packhorse.processor.kafka.group_times import GroupQuestions
@@ -85,16 +84,15 @@ class Composed:
         store = Store(
             queries=queries_for(settings.database_schema), group=app.group, schema=settings.database_schema
         )
-        conninfo = postgres.settings_of(
-            settings.database_url.get_secret_value(),
-            idle_ms=_bounded("idle_transaction_timeout", settings.idle_transaction_timeout, times),
-            lock_ms=_bounded("lock_timeout", settings.lock_timeout, times),
-        )
         self.plant = Plant(
             app=app,
             sources=sources,
             member=SYSTEM_CHANCE.message_id(SYSTEM_CLOCK.now()),
-            conninfo=conninfo,
+            conninfo=postgres.settings_of(
+                settings.database_url.get_secret_value(),
+                idle_ms=_bounded("idle_transaction_timeout", settings.idle_transaction_timeout, times),
+                lock_ms=_bounded("lock_timeout", settings.lock_timeout, times),
+            ),
             store=store,
             decoder=Decoder(self.registry),
             copies=self.copies,
@@ -108,7 +106,6 @@ class Composed:
             reconnected=self._reconnected,
             broke=self._broke,
             partitions=partitions,
-            ledger=Ledger(conninfo),
             job_lease=settings.job_lease,
         )
         self._check_tables()

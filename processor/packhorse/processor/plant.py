@@ -105,5 +105,10 @@ class Plant:
     board: Board = field(default_factory=lambda: Board(SYSTEM_CLOCK))
     partitions: Mapping[str, int] = field(default_factory=dict)
     runs: Runs = field(default_factory=Runs)
-    ledger: Ledger = field(default_factory=lambda: Ledger(""))
     job_lease: float = 30.0
+    ledger: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "ledger", Ledger(self.conninfo)
+        )  # the way that dataclasses have for a frozen field made here

@@ -16,10 +16,11 @@ from packhorse.core.errors import BrokerUnavailable, NotReady, PackhorseError
 from packhorse.core.logs import Log
 from packhorse.core.telemetry import Telemetry
 from packhorse.processor.breaking.stops import Told
-from packhorse.processor.kafka.consumer import Assignment, CommitReport, GroupConsumer, Trouble
+from packhorse.processor.kafka.consumer import Assignment, GroupConsumer, Trouble
+from packhorse.processor.member.committing import Commits
 from packhorse.processor.member.desk import Desk
 from packhorse.processor.member.jobs import Place
-from packhorse.processor.member.ports import Holding, Positions
+from packhorse.processor.member.ports import Holding
 from packhorse.processor.member.queue import Waiting
 from packhorse.processor.member.rationing import NO_RATION, Ration
 from packhorse.processor.member.telling import Telling
@@ -37,8 +38,6 @@ BUSY_WAIT = 0.004
 """Seconds that the loop waits for a lane before it polls again."""
 MOST_RECORDS = 2_000
 """Records of one poll."""
-COMMIT_WAIT = 3.0
-"""Seconds that the last commit of a partition may take; without it the next owner finds duplicates by the watermark."""
 MARK_WAIT = 1.0
 """Seconds that a watermark may take to move behind what has ended, once the time for what runs is over."""
 LEAVE_WAIT = 6.0
@@ -121,6 +120,7 @@ class Loop:
             ration=ration,
             ranks=ranks,
         )
+        self._commits = Commits(self._consumer, self._desk, self._telling, clock)
 
     @property
     def states(self) -> Mapping[Place, PartitionState]:
@@ -199,7 +199,7 @@ class Loop:
             self._desk.fetched(place, records)
         for trouble in polled.troubles:
             self._trouble(trouble)
-        self._take_commits(polled.commits)
+        self._commits.take(polled.commits)
         if self._void:
             self._void = False
             self._desk.voided()
@@ -217,15 +217,6 @@ class Loop:
         except Empty:
             return
 
-    def _take_commits(self, reports: Sequence[CommitReport]) -> None:
-        for report in reports:
-            place = report.topic, report.partition
-            self._telling.commit(report)
-            if report.ended == "ok":
-                self._desk.committed(place, report.position)
-            else:
-                self._desk.commit_failed(place, report.position, refused=report.ended == "refused")
-
     def _trouble(self, trouble: Trouble) -> None:
         self._telling.trouble(trouble)
         if trouble.kind == "fatal":
@@ -238,17 +229,7 @@ class Loop:
     def _finish(self, places: Sequence[Place], wait: float) -> None:
         """Let what runs in *places* end, up to *wait* seconds, then give it up; commit what is durable; inside the poll."""
         self._end_what_runs(places, wait)
-        self._commit(self._desk.positions(places))
-
-    def _commit(self, positions: Positions) -> None:
-        """
-        Send commits and wait for no answer: it comes with a later poll.
-
-        The request goes before the one that gives the partitions back, on the same connection, so the next owner sees it;
-        while the coordinator is away, the client would wait for minutes.
-        """
-        for (topic, partition), (position, epoch) in positions.items():
-            self._consumer.commit(topic, partition, position, epoch)
+        self._commits.send(self._desk.positions(places))
 
     def _end_what_runs(self, places: Sequence[Place], wait: float) -> None:
         """
@@ -279,17 +260,6 @@ class Loop:
         self._desk.give_up(places)
         self._lanes.cancel(*places)
 
-    def _commit_last(self, positions: Positions) -> None:
-        """Commit, and poll until the coordinator has answered or COMMIT_WAIT is over."""
-        self._commit(positions)
-        missing, deadline = set(positions), self._clock.monotonic() + COMMIT_WAIT
-        while missing and self._clock.monotonic() < deadline:
-            reports = self._consumer.poll(IDLE_WAIT, 1).commits
-            self._take_commits(reports)
-            missing.difference_update((report.topic, report.partition) for report in reports)
-        text = f"not confirmed: no answer within {COMMIT_WAIT:g} s"
-        self._take_commits([CommitReport(*place, positions[place][0], "failed", text) for place in missing])
-
     def _leave(self) -> None:
         """Finish, commit and leave; whatever goes wrong before, the group is left and the client closed."""
         self._leaving = True
@@ -298,7 +268,7 @@ class Loop:
         try:
             places = list(self._desk.states)
             self._end_what_runs(places, self._times.drain)
-            self._commit_last(self._desk.positions(places))
+            self._commits.finish(self._desk.positions(places))
             self._desk.remove(places)
         finally:
             self._close()

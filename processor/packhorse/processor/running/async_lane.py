@@ -19,6 +19,7 @@ from packhorse.processor.partition.events import ChunkEnded
 from packhorse.processor.plant import Plant
 from packhorse.processor.running.asking import claims_in, runs_in, steps_of
 from packhorse.processor.running.async_handling import AsyncHandling, On
+from packhorse.processor.running.async_link import AsyncLink
 from packhorse.processor.running.endings import Contention
 from packhorse.processor.running.event_loop import EventLoop
 from packhorse.processor.running.faults import describe
@@ -70,9 +71,8 @@ class AsyncLane:
         self._loop = loop
         self._deadline = plant.deadlines.slot(self._time_out, stuck, again=None)
         self._gone = Fence()
-        self._connection: postgres.AsyncGuardedConnection | None = None
-        self._was_connected = False
         self._handling = AsyncHandling(plant, self._deadline)
+        self._link = AsyncLink(plant.conninfo, self._prepare)
         self._fence = Fence()
         self._work: Work | None = None
         self._has_marked = False
@@ -84,37 +84,34 @@ class AsyncLane:
 
     def is_fresh(self) -> bool:
         """Connect if needed; return whether that was a reconnect, so that what is remembered counts for nothing."""
-        known = self._was_connected and self._is_lost
-        asyncio.run_coroutine_threadsafe(self._connect(), self._loop.get()).result()
+        known = self._link.was_connected and self._link.is_lost
+        asyncio.run_coroutine_threadsafe(self._link.connect(), self._loop.get()).result()
         if known:
             self._plant.reconnected()
         return known
-
-    @property
-    def _is_lost(self) -> bool:
-        return self._connection is None or self._connection.closed
 
     def run(self, batch: Chunks, work: Work, fence: Fence) -> ChunkEnded:
         """Do what *batch* asks for until it has ended; blocks the calling thread alone."""
         self._work, self._fence, self._has_marked, self._taken, self._runs = work, fence, False, (), ()
         try:
             ended = asyncio.run_coroutine_threadsafe(self._drive(batch), self._loop.get()).result()
-            if self._is_lost:
+            if self._link.is_lost:
                 self._plant.claims.lose(self)
             if self._has_marked:
                 asyncio.run_coroutine_threadsafe(self._forget_start(work), self._loop.get()).result()
             return ended
         finally:
-            self._work = None
+            self._work, self._runs = None, ()
             self._plant.claims.forget(self)
 
     def cancel(self) -> None:
         """
         Cancel the handler that runs; from any thread.
 
-        The body of a job goes on, unless the process ends: its lease says whose it is, whoever has the partition.
+        Bodies of jobs go on, and what is written with their success too, unless the process ends: leases say whose they are,
+        whoever has the partition.
         """
-        if self._job is None or self._plant.runs.stopping:
+        if not self._runs or self._plant.runs.stopping:
             self._cancel()
 
     def _time_out(self) -> None:
@@ -133,7 +130,7 @@ class AsyncLane:
         for run in self._runs:
             abandon(run)
         self._plant.deadlines.forget(self._deadline)
-        if (connection := self._connection) is not None:
+        if (connection := self._link.open) is not None:
             then = left_by(self, self._plant)
             postgres.terminate(self._plant.conninfo, connection.info.backend_pid, then)
         threading.Thread(target=self._see_to_loop, name="packhorse-event-loop-check", daemon=True).start()
@@ -150,31 +147,18 @@ class AsyncLane:
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back by the server."""
-        if self._connection is not None:
-            asyncio.run_coroutine_threadsafe(self._end(), self._loop.get()).result()
+        if self._link.open is not None:
+            asyncio.run_coroutine_threadsafe(self._link.end(), self._loop.get()).result()
 
     async def _forget_start(self, work: Work) -> None:
         steps = forgotten(self._plant, work)
         with suppress(PackhorseError):
-            await self._connect()
-            await postgres.arun(self._held(), steps)
+            await self._link.connect()
+            await postgres.arun(self._link.held, steps)
 
-    async def _connect(self) -> None:
-        found = self._connection
-        if found is not None and not found.closed:
-            if postgres.standing(found) != "none":
-                await postgres.acommand(found, ROLLBACK)
-            return
-        self._connection = None
-        self._connection = await postgres.aconnect(self._plant.conninfo)
-        self._was_connected = True
+    async def _prepare(self, connection: postgres.AsyncGuardedConnection) -> None:
         if "sqlalchemy" in sys.modules:
-            await self._handling.sessions().prepare(self._connection)
-
-    async def _end(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.end()
+            await self._handling.sessions().prepare(connection)
 
     async def _drive(self, batch: Chunks) -> ChunkEnded:
         try:
@@ -194,7 +178,7 @@ class AsyncLane:
         try:
             return await self._answer(request)
         except DatabaseUnavailable:
-            await self._end()
+            await self._link.end()
             raise
 
     async def _answer(self, request: Request) -> object:
@@ -220,11 +204,6 @@ class AsyncLane:
                 return await self._store(request)
         return None
 
-    def _held(self) -> postgres.AsyncGuardedConnection:
-        if self._connection is None or self._connection.closed:
-            raise DatabaseUnavailable("the connection was lost")
-        return self._connection
-
     async def _transact(
         self, request: Begin | Savepoint | RollBackToSavepoint | RollBack | CommitTransaction
     ) -> None:
@@ -232,9 +211,9 @@ class AsyncLane:
             case Begin(in_hand):
                 await self._begin(in_hand)
             case Savepoint():
-                postgres.savepoint(self._held())
+                postgres.savepoint(self._link.held)
             case RollBackToSavepoint():
-                await postgres.async_undo(self._held())
+                await postgres.async_undo(self._link.held)
             case RollBack():
                 await self._roll_back()
             case CommitTransaction(runs):
@@ -245,7 +224,7 @@ class AsyncLane:
             case RunJob(member, run):
                 return await self._run_job(member, run)
             case RunWrites(member, run):
-                return await self._write(member, run)
+                return await self._handling.writes(self._on(), member, run)
             case ClaimJobs(_, in_hand):
                 await self._take(in_hand)
                 answer = await self._store(request)
@@ -266,15 +245,8 @@ class AsyncLane:
             if run.lost and run.phase is not Phase.IDLE:
                 self._plant.runs.forget([run])
 
-    async def _write(self, member: Member, run: JobRun) -> Ran:
-        self._job = run  # its lease says whose it is here too: a rebalance cancels no write of a body that has succeeded
-        try:
-            return await self._handling.writes(self._on(), member, run)
-        finally:
-            self._job = None
-
     def _on(self) -> On:
-        return On(self._held(), self._xid, self._fence)
+        return On(self._link.held, self._xid, self._fence)
 
     @property
     def _here(self) -> Work:
@@ -290,18 +262,20 @@ class AsyncLane:
         steps = plant.store.take_in_hand(
             self._id, plant.member, spot, in_hand, alone=len(work.deliveries) == 1
         )
-        await postgres.arun(self._held(), steps)
+        await postgres.arun(self._link.held, steps)
         self._taken = in_hand
 
     async def _begin(self, in_hand: Sequence[int]) -> None:
         await self._take(in_hand)
-        connection = self._held()
+        connection = self._link.held
         self._xid = await postgres.abegin(connection)
 
     async def _store(self, request: Request) -> object:
         self._has_marked = self._has_marked or isinstance(request, MarkStart)
         try:
-            answer = await postgres.arun(self._held(), steps_of(request, self._plant, self._here, self._xid))
+            answer = await postgres.arun(
+                self._link.held, steps_of(request, self._plant, self._here, self._xid)
+            )
         except postgres.UniqueViolation:
             if isinstance(request, Write):
                 return False
@@ -319,28 +293,29 @@ class AsyncLane:
             self._fence.check()
         self._gone.check()
         try:
-            await postgres.acommand(self._held(), COMMIT)
+            await postgres.acommand(self._link.held, COMMIT)
         except postgres.IntegrityError as error:
             raise Contention(f"the commit was refused: {describe(error)}") from error
         self._plant.runs.forget(runs)
         self._plant.signal(Point.AFTER_RESULT)
 
     async def _roll_back(self) -> None:
-        connection = self._connection
-        if connection is None or connection.closed:
+        if self._link.is_lost:
             return
         try:
-            await postgres.acommand(connection, ROLLBACK)
+            await postgres.acommand(self._link.held, ROLLBACK)
         except PackhorseError:
-            await self._end()
+            await self._link.end()
 
     async def _send_kept(self, ids: Sequence[UUID]) -> None:
         store, source = self._plant.store, self._here.stream.source
-        uncopied = await postgres.arun(self._held(), store.uncopied(source, ids))
+        uncopied = await postgres.arun(self._link.held, store.uncopied(source, ids))
         if uncopied:
             try:
                 places: Sequence[Place] = await asyncio.to_thread(copies_sent, uncopied, self._plant)
             except CopiesMissed as missed:
-                await postgres.arun(self._held(), store.confirm_copies(source, list(missed.places.values())))
+                await postgres.arun(
+                    self._link.held, store.confirm_copies(source, list(missed.places.values()))
+                )
                 raise
-            await postgres.arun(self._held(), store.confirm_copies(source, places))
+            await postgres.arun(self._link.held, store.confirm_copies(source, places))

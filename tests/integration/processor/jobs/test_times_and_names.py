@@ -103,7 +103,7 @@ def _sleeps(connection: Any) -> Any:
 
 
 async def _asleep(connection: Any) -> None:
-    await asyncio.sleep(120)
+    await asyncio.Event().wait()  # which nobody sets
 
 
 @pytest.mark.parametrize(("is_async", "hangs"), [(False, _sleeps), (True, _sleeps), (True, _asleep)])
