@@ -5,10 +5,11 @@
 
 # Takes jobs under leases, as far as they may run: those that wait, those whose lease is over, and those that this process has a
 # lease of that nobody works under. A caller that was given back a job by its name, and has not committed, holds that row: the run
-# is to see what the caller has written. Of a name of which one runs at most, one; the holder keeps it until its own run has ended (then
-# the database takes the row away, see migration 0010), also when its lease is over: a frozen worker may thaw. Whether that run
-# goes on is not asked here: what this statement sees of it may be older than the row it waited for. What is locked, by a caller who cancels it say, is passed over.
-# The commit waits for no disk: where a crash of the server loses it, whatever is written under the lease is refused.
+# is to see what the caller has written. Of a name of which one runs at most, one; the holder keeps it until its own run has ended
+# (then the database takes the row away, see migration 0010), also when its lease is over: a frozen worker may thaw. Whether that
+# run goes on is not asked here: what this statement sees of it may be older than the row it waited for. What is locked, by a caller
+# who cancels it say, is passed over. The commit waits for no disk: where a crash of the server loses it, whatever is written under
+# the lease is refused.
 _CLAIM = """
 WITH wanted AS MATERIALIZED (
     SELECT w.* FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[], %(was)s::uuid[], %(attempts)s::int[])
@@ -90,8 +91,8 @@ FINISH_JOB = _FINISH.replace("{most}", "LIMIT 1")
 # Gives jobs back that were claimed and are not run, or not to their end: nothing is charged. One of which a run has failed waits for its
 # next run, not for its first.
 RELEASE_JOBS = """
-UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 OR j.error IS NOT NULL THEN 'retrying' ELSE 'accepted' END, changed_at = clock_timestamp(),
-    changed_by = 'worker', reason = %(reason)s, worker = NULL, token = NULL, lease_until = NULL
+UPDATE "{schema}".job j SET state = CASE WHEN j.attempt > 1 OR j.error IS NOT NULL THEN 'retrying' ELSE 'accepted' END,
+    changed_at = clock_timestamp(), changed_by = 'worker', reason = %(reason)s, worker = NULL, token = NULL, lease_until = NULL
 FROM unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token)
 WHERE j.id = w.id AND j.token = w.token AND j.state || '' = 'running'"""
 
