@@ -8,7 +8,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from tests.contract.processor.parties import Beside, Party, waits
-from tests.simulation.processor.effects.database import EFFECTS, STEPS, Database, Job
+from tests.simulation.processor.effects.database import QUERIES, Database, Job
 
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, PackhorseError, UsageError
@@ -201,11 +201,11 @@ def no_pause(seconds: float) -> None:
 def effects(
     ground: Ground, run: Run | None = None, execute: Any = None, clock: Any = SYSTEM_CLOCK
 ) -> Effects:
-    return Effects(run or Run(), execute or ground.run, clock, queries=EFFECTS, pause=no_pause)
+    return Effects(run or Run(), execute or ground.run, clock, queries=QUERIES, pause=no_pause)
 
 
 def steps(ground: Ground, run: Run | None = None) -> DoneSteps:
-    return DoneSteps(run or Run(), ground.run, queries=STEPS, pause=no_pause)
+    return DoneSteps(run or Run(), ground.run, queries=QUERIES, pause=no_pause)
 
 
 def crashed(ground: Ground, side: Side, **more: Any) -> None:
@@ -292,7 +292,7 @@ def test_a_no_counts_from_the_last_intent_and_by_its_time_out(ground: Ground) ->
 
 def test_an_effect_that_stands_otherwise_than_it_was_read_is_left_as_it_is(ground: Ground) -> None:
     """Fails when a write does not look at state and number of calls: it would take back what was written in between."""
-    table = EffectTable(queries=EFFECTS, run=Run())
+    table = EffectTable(queries=QUERIES, run=Run())
     assert ground.run(table.intend(WANTED, None, None))
     assert ground.run(table.change("charge", 1, EffectState.DID_NOT_HAPPEN))
     before = ground.run(table.read("charge"))
@@ -398,7 +398,7 @@ def test_a_run_that_lost_its_job_calls_nothing_and_records_nothing(ground: Groun
     with pytest.raises(OwnershipLost):
         steps(ground).step("read", lambda: side.call(""))
     with pytest.raises(OwnershipLost):  # though nobody has looked before
-        ground.run(EffectTable(queries=EFFECTS, run=Run()).intend(WANTED, None, None))
+        ground.run(EffectTable(queries=QUERIES, run=Run()).intend(WANTED, None, None))
     assert (side.calls, ground.effect(), ground.steps()) == ([], None, [])
 
 
@@ -550,7 +550,7 @@ def pair(tables: str) -> Iterator[tuple[Real, Party]]:
         real.close()
 
 
-TABLE = EffectTable(queries=EFFECTS, run=Run())
+TABLE = EffectTable(queries=QUERIES, run=Run())
 
 
 @pytest.mark.case("J-02", "J-03")
@@ -563,7 +563,7 @@ def test_a_take_over_waits_for_an_intent_that_is_being_committed(pair: tuple[Rea
     waits(real.party, other)
     real.party.commit()
     taking.get()
-    found = other.run(EffectTable(queries=EFFECTS, run=AGAIN).read("charge"))
+    found = other.run(EffectTable(queries=QUERIES, run=AGAIN).read("charge"))
     assert found is not None
 
 
@@ -621,9 +621,9 @@ def test_async_jobs_have_the_same_effects_and_steps(ground: Ground, kind: str) -
 
     async def job(run: Run) -> Any:
         made = AsyncEffects(
-            run, lambda steps: aexecuted(ground, steps), SYSTEM_CLOCK, queries=EFFECTS, pause=apause
+            run, lambda steps: aexecuted(ground, steps), SYSTEM_CLOCK, queries=QUERIES, pause=apause
         )
-        done = AsyncDoneSteps(run, lambda steps: aexecuted(ground, steps), queries=STEPS, pause=apause)
+        done = AsyncDoneSteps(run, lambda steps: aexecuted(ground, steps), queries=QUERIES, pause=apause)
         how: Any = (call, verify) if kind == "async def" else (side.call, side.verify)
         step = await done.step("read", lambda: how[0]("step"))
         return step, await made.call("charge", how[0], verify=how[1])
@@ -645,9 +645,7 @@ def test_a_def_job_refuses_what_is_async(ground: Ground) -> None:
 
 def test_the_schema_is_checked() -> None:
     from packhorse.core.errors import SettingsError
-    from packhorse.processor.jobs.effects.sql import effect_queries
-    from packhorse.processor.jobs.sql_steps import step_queries
+    from packhorse.processor.storing.sql import queries_for
 
-    for made in (effect_queries, step_queries):
-        with pytest.raises(SettingsError):
-            made('x"; DROP TABLE job; --')
+    with pytest.raises(SettingsError):
+        queries_for('x"; DROP TABLE job; --')

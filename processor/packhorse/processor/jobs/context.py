@@ -60,7 +60,7 @@ class JobContext(JobMetadata):
             from packhorse.processor.jobs.steps_done import DoneSteps
 
             tools = self._tools
-            self._done = DoneSteps(self._run, tools.ledger.run, queries=tools.steps, pause=_pause)
+            self._done = DoneSteps(self._run, tools.ledger.run, queries=tools.store.queries, pause=_pause)
         return cast("T", self._done.step(name, call))
 
     def effect(
@@ -99,7 +99,7 @@ class JobContext(JobMetadata):
 
             tools = self._tools
             self._effects = Effects(
-                self._run, tools.ledger.run, tools.clock, queries=tools.effects, pause=_pause
+                self._run, tools.ledger.run, tools.clock, queries=tools.store.queries, pause=_pause
             )
         return self._effects.call(
             key, call, verify=verify, arguments=arguments, timeout=timeout, refused=refused
@@ -167,7 +167,7 @@ class AsyncJobContext(JobMetadata):
         if self._done is None:
             from packhorse.processor.jobs.steps_done import AsyncDoneSteps
 
-            queries = self._tools.steps
+            queries = self._tools.store.queries
             self._done = AsyncDoneSteps(self._run, self._execute, queries=queries, pause=asyncio.sleep)
         return cast("T", await self._done.step(name, call))
 
@@ -187,7 +187,7 @@ class AsyncJobContext(JobMetadata):
 
             tools = self._tools
             self._effects = AsyncEffects(
-                self._run, self._execute, tools.clock, queries=tools.effects, pause=asyncio.sleep
+                self._run, self._execute, tools.clock, queries=tools.store.queries, pause=asyncio.sleep
             )
         return await self._effects.call(
             key, call, verify=verify, arguments=arguments, timeout=timeout, refused=refused

@@ -5,18 +5,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from packhorse.core.errors import OwnershipLost
-from packhorse.core.naming import checked_identifier
-from packhorse.processor.storing.sql import DURABLE
 from packhorse.processor.storing.steps import Answer
-
-OWNED = """owned AS MATERIALIZED (
-    SELECT j.id FROM "{schema}".job j
-    WHERE j.id = %(job)s AND j.token = %(token)s AND j.state = 'running' FOR SHARE
-)"""
-"""
-The job, while this run has it. The lock makes a take-over wait for the commit, and a run that was taken over see that in the
-same statement; runs of one job share it, so that two effects side by side do not wait for each other.
-"""
 
 
 class Run(Protocol):
@@ -38,17 +27,6 @@ class Run(Protocol):
     def attempt(self) -> int: ...
     @property
     def lost(self) -> bool: ...
-
-
-def filled(text: str, schema: str) -> bytes:
-    """
-    Return a statement with its parts filled in: `{owned}`, `{durable}`, `{schema}`.
-
-    Raises:
-        SettingsError: The schema's name is not allowed.
-    """
-    checked_identifier(schema, what="database schema")
-    return text.replace("{owned}", OWNED).replace("{durable}", DURABLE).replace("{schema}", schema).encode()
 
 
 def written(run: Run, answer: Answer) -> bool:

@@ -18,8 +18,8 @@ from packhorse.processor.jobs.driving import (
 )
 from packhorse.processor.jobs.fencing import Run, check_owned, loaded, written
 from packhorse.processor.jobs.naming import checked_name
-from packhorse.processor.jobs.sql_steps import StepQueries
 from packhorse.processor.jobs.values import MOST_RESULT, json_of
+from packhorse.processor.storing.sql import Queries
 from packhorse.processor.storing.steps import Statement, Steps
 
 PATIENCE = 30.0
@@ -36,7 +36,7 @@ class Done(NamedTuple):
 class StepTable:
     """The steps of the job of one run; all raise `OwnershipLost` when the run has lost its job."""
 
-    queries: StepQueries
+    queries: Queries
     run: Run
 
     def read(self, name: str) -> Steps[Done | None]:
@@ -91,7 +91,7 @@ class DoneSteps:
     """
 
     def __init__(
-        self, run: Run, execute: Execute, *, queries: StepQueries, pause: Callable[[float], object]
+        self, run: Run, execute: Execute, *, queries: Queries, pause: Callable[[float], object]
     ) -> None:
         self._table = StepTable(queries=queries, run=run)
         self._execute = execute
@@ -112,7 +112,7 @@ class AsyncDoneSteps:
         run: Run,
         execute: AsyncExecute,
         *,
-        queries: StepQueries,
+        queries: Queries,
         pause: Callable[[float], Awaitable[object]],
     ) -> None:
         self._table = StepTable(queries=queries, run=run)

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from packhorse.core.clock import Clock
-from packhorse.processor.jobs.effects.sql import EffectQueries, effect_queries
 from packhorse.processor.jobs.ledger import Ledger
-from packhorse.processor.jobs.sql_steps import StepQueries, step_queries
 from packhorse.processor.storing.store import Store
 
 
@@ -16,13 +14,3 @@ class JobTools:
     ledger: Ledger
     store: Store
     clock: Clock
-
-    @property
-    def effects(self) -> EffectQueries:
-        """Return the statements on outside effects."""
-        return effect_queries(self.store.schema)
-
-    @property
-    def steps(self) -> StepQueries:
-        """Return the statements on steps."""
-        return step_queries(self.store.schema)

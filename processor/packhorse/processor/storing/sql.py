@@ -4,7 +4,15 @@ from dataclasses import dataclass, fields
 from functools import cache
 
 from packhorse.core.naming import checked_identifier
-from packhorse.processor.storing import sql_copies, sql_jobs, sql_many, sql_marks, sql_parking, sql_running
+from packhorse.processor.storing import (
+    sql_copies,
+    sql_effects,
+    sql_jobs,
+    sql_many,
+    sql_marks,
+    sql_parking,
+    sql_running,
+)
 
 # Which server answers: its system identifier and timeline. A restored or failed-over one has another.
 INCARNATION = """(SELECT system_identifier FROM pg_control_system())::text || '/' ||
@@ -217,6 +225,13 @@ class Queries:
     checkpoint_job: bytes
     due_jobs: bytes
     declare_jobs: bytes
+    # effects and steps of jobs
+    read_effect: bytes
+    intend_effect: bytes
+    intend_again: bytes
+    change_effect: bytes
+    read_step: bytes
+    record_step: bytes
 
 
 _PARTS = {
@@ -226,6 +241,7 @@ _PARTS = {
     "{finished}": sql_parking.FINISHED,
     "{free}": sql_parking.FREE,
     "{loose}": sql_running.LOOSE,
+    "{owned}": sql_effects.OWNED,
     "{incarnation}": INCARNATION,
     "{durable}": DURABLE,
     "{span}": SPAN,
@@ -243,6 +259,7 @@ def queries_for(schema: str) -> Queries:
     checked_identifier(schema, what="database schema")
     known = {
         **vars(sql_copies),
+        **vars(sql_effects),
         **vars(sql_jobs),
         **vars(sql_many),
         **vars(sql_marks),

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.processor.effects.database import EFFECTS, JOBS, STEPS, Tables
+from tests.simulation.processor.effects.database import QUERIES, Tables
 from tests.simulation.processor.effects.scripts import Effect, Step
 
 from packhorse.core.jobs import ENDED, JobState
@@ -11,7 +11,7 @@ from packhorse.processor.jobs.runs import JobRun
 if TYPE_CHECKING:
     from tests.simulation.processor.effects.world import World
 
-FENCED = {EFFECTS.intend_effect, EFFECTS.intend_again, EFFECTS.change_effect, STEPS.record_step}
+FENCED = {QUERIES.intend_effect, QUERIES.intend_again, QUERIES.change_effect, QUERIES.record_step}
 
 
 class Checks:
@@ -79,10 +79,10 @@ class Checks:
             job = tables.jobs[v["job"]]
             if (job.state, job.token) != ("running", v["token"]):
                 self.found(f"job {job.id.int}: a run that has lost it writes {v}")
-        if text == STEPS.record_step and rows[0][1]:
+        if text == QUERIES.record_step and rows[0][1]:
             scripts = self.world.scripts[v["job"]]
             self.done.update(one for one in scripts if isinstance(one, Step) and one.name == v["name"])
-        if text in {JOBS.finish_jobs, JOBS.finish_job}:
+        if text in {QUERIES.finish_jobs, QUERIES.finish_job}:
             self._ended()
 
     def _ended(self) -> None:

@@ -12,14 +12,12 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from packhorse.core.jobs import JobState, check_transition
-from packhorse.processor.jobs.effects.sql import effect_queries
-from packhorse.processor.jobs.sql_steps import step_queries
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.steps import Answer, Statement, Steps
 
 T = TypeVar("T")
 
-EFFECTS, STEPS, JOBS = effect_queries("packhorse"), step_queries("packhorse"), queries_for("packhorse")
+QUERIES = queries_for("packhorse")
 RECORD_MESSAGE = b"what became of a job's message"
 
 
@@ -75,20 +73,20 @@ class Database:
         self.tables = Tables()
         self.written: Callable[[bytes, dict[str, Any], list[tuple[Any, ...]]], None] = lambda *more: None
         self.statements = {
-            EFFECTS.read_effect: self.read_effect,
-            EFFECTS.intend_effect: self.intend_effect,
-            EFFECTS.intend_again: self.intend_again,
-            EFFECTS.change_effect: self.change_effect,
-            STEPS.read_step: self.read_step,
-            STEPS.record_step: self.record_step,
-            JOBS.claim_jobs: self.claim_jobs,
-            JOBS.claim_job: self.claim_jobs,
-            JOBS.look_up_jobs: self.look_up_jobs,
-            JOBS.finish_jobs: self.finish_jobs,
-            JOBS.finish_job: self.finish_jobs,
-            JOBS.renew_jobs: self.renew_jobs,
-            JOBS.standing_jobs: self.standing_jobs,
-            JOBS.due_jobs: lambda v: [(0, None)],
+            QUERIES.read_effect: self.read_effect,
+            QUERIES.intend_effect: self.intend_effect,
+            QUERIES.intend_again: self.intend_again,
+            QUERIES.change_effect: self.change_effect,
+            QUERIES.read_step: self.read_step,
+            QUERIES.record_step: self.record_step,
+            QUERIES.claim_jobs: self.claim_jobs,
+            QUERIES.claim_job: self.claim_jobs,
+            QUERIES.look_up_jobs: self.look_up_jobs,
+            QUERIES.finish_jobs: self.finish_jobs,
+            QUERIES.finish_job: self.finish_jobs,
+            QUERIES.renew_jobs: self.renew_jobs,
+            QUERIES.standing_jobs: self.standing_jobs,
+            QUERIES.due_jobs: lambda v: [(0, None)],
             RECORD_MESSAGE: self.record_message,
         }
 

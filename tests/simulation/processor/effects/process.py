@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from tests.simulation.processor.effects.database import EFFECTS, JOBS, RECORD_MESSAGE, STEPS
+from tests.simulation.processor.effects.database import QUERIES, RECORD_MESSAGE
 from tests.simulation.processor.effects.outside import FATES
 from tests.simulation.processor.effects.scripts import Effect, Step
 from tests.simulation.processor.hub import Life, SimChance, SimClock
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GROUP = "jobs"
-STORE = Store(queries=JOBS, group=GROUP, schema="packhorse")
+STORE = Store(queries=QUERIES, group=GROUP, schema="packhorse")
 ATTEMPTS = 4
 AGAIN = 5.0
 """Seconds after which a failed job is tried again."""
@@ -162,8 +162,8 @@ class Process:
 
     def _body(self, run: JobRun) -> list[Any]:
         world = self.world
-        effects = Effects(run, self.run, self.clock, queries=EFFECTS, pause=world.hub.pause)
-        steps = DoneSteps(run, self.run, queries=STEPS, pause=world.hub.pause)
+        effects = Effects(run, self.run, self.clock, queries=QUERIES, pause=world.hub.pause)
+        steps = DoneSteps(run, self.run, queries=QUERIES, pause=world.hub.pause)
         answers = []
         for item in world.scripts[run.job_id]:
             if run.cancel == "cancelled":

@@ -11,9 +11,9 @@ from packhorse.processor.durations import Duration
 from packhorse.processor.jobs.driving import AsyncExecute, Execute, Work, adrive, drive
 from packhorse.processor.jobs.effects.model import TIMEOUT, Effect, Verdict, effect_of
 from packhorse.processor.jobs.effects.performing import Outside, perform
-from packhorse.processor.jobs.effects.sql import EffectQueries
 from packhorse.processor.jobs.effects.table import EffectTable
 from packhorse.processor.jobs.fencing import Run
+from packhorse.processor.storing.sql import Queries
 
 Refused = tuple[type[Exception], ...]
 
@@ -26,7 +26,7 @@ def in_two_hands(key: str) -> UsageError:
 class _Effects:
     """What both shells have: the job's run, its record, and the keys in hand."""
 
-    def __init__(self, run: Run, clock: Clock, queries: EffectQueries) -> None:
+    def __init__(self, run: Run, clock: Clock, queries: Queries) -> None:
         self._run = run
         self._clock = clock
         self._table = EffectTable(queries=queries, run=run)
@@ -84,7 +84,7 @@ class Effects(_Effects):
         execute: Execute,
         clock: Clock,
         *,
-        queries: EffectQueries,
+        queries: Queries,
         pause: Callable[[float], object],
     ) -> None:
         super().__init__(run, clock, queries)
@@ -143,7 +143,7 @@ class AsyncEffects(_Effects):
         execute: AsyncExecute,
         clock: Clock,
         *,
-        queries: EffectQueries,
+        queries: Queries,
         pause: Callable[[float], Awaitable[object]],
     ) -> None:
         super().__init__(run, clock, queries)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from packhorse.processor.jobs.effects.model import Effect, EffectRow, EffectState
-from packhorse.processor.jobs.effects.sql import EffectQueries
 from packhorse.processor.jobs.fencing import Run, check_owned, loaded, written
+from packhorse.processor.storing.sql import Queries
 from packhorse.processor.storing.steps import Statement, Steps
 
 
@@ -17,7 +17,7 @@ class EffectTable:
     All raise `OwnershipLost` when the run has lost its job; then nothing was written.
     """
 
-    queries: EffectQueries
+    queries: Queries
     run: Run
 
     def read(self, key: str) -> Steps[EffectRow | None]:

@@ -1,9 +1,11 @@
-"""Statements on outside effects; `{owned}`, `{durable}` and `{schema}` are filled in by `fencing.filled`."""
+"""Statements on outside effects and steps of jobs; `{schema}` is a checked name."""
 
-from dataclasses import dataclass, fields
-from functools import cache
-
-from packhorse.processor.jobs.fencing import filled
+# The job, while this run has it. The lock makes a take-over wait for the commit, and a run that was taken over see that in the same
+# statement; runs of one job share it, so that two effects side by side do not wait for each other.
+OWNED = """owned AS MATERIALIZED (
+    SELECT j.id FROM "{schema}".job j
+    WHERE j.id = %(job)s AND j.token = %(token)s AND j.state = 'running' FOR SHARE
+)"""
 
 # What is known of an effect, how long ago it was last intended, and whether the run has its job. Always one row.
 READ_EFFECT = """
@@ -48,24 +50,20 @@ WITH {owned}, written AS (
 )
 SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM written)"""
 
+# Whether the run has its job, whether the step is done, and what it returned. Always one row.
+READ_STEP = """
+SELECT coalesce(j.token = %(token)s AND j.state = 'running', false), s.name IS NOT NULL, s.result::text
+FROM (SELECT 1) AS one
+LEFT JOIN "{schema}".job j ON j.id = %(job)s
+LEFT JOIN "{schema}".job_step s ON s.job_id = %(job)s AND s.name = %(name)s"""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectQueries:
-    """The statements above for one database schema."""
-
-    read_effect: bytes
-    intend_effect: bytes
-    intend_again: bytes
-    change_effect: bytes
-
-
-@cache
-def effect_queries(schema: str) -> EffectQueries:
-    """
-    Return the statements for the database schema *schema*.
-
-    Raises:
-        SettingsError: The name is not allowed.
-    """
-    texts = {field.name: globals()[field.name.upper()] for field in fields(EffectQueries)}
-    return EffectQueries(**{name: filled(text, schema) for name, text in texts.items()})
+# That a step is done, durably, under the fence. Returns whether the run has its job, and whether it was written: the first
+# result stands.
+RECORD_STEP = """
+WITH {owned}, written AS (
+    INSERT INTO "{schema}".job_step (job_id, name, attempt, result)
+    SELECT o.id, %(name)s, %(attempt)s, %(result)s::jsonb FROM owned o, {durable} d WHERE d.mode IS NOT NULL
+    ON CONFLICT (job_id, name) DO NOTHING
+    RETURNING 1
+)
+SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM written)"""
