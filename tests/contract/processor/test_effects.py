@@ -11,7 +11,7 @@ from tests.contract.processor.parties import Beside, Party, waits
 from tests.simulation.processor.effects.database import QUERIES, Database, Job
 
 from packhorse.core.clock import SYSTEM_CLOCK
-from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, PackhorseError, UsageError
+from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, UsageError
 from packhorse.processor.jobs.effects.calling import AsyncEffects, Effects
 from packhorse.processor.jobs.effects.model import (
     CANT_TELL,
@@ -24,8 +24,10 @@ from packhorse.processor.jobs.effects.model import (
     idempotency_key,
 )
 from packhorse.processor.jobs.effects.table import EffectTable
+from packhorse.processor.jobs.ledger import Ledger
 from packhorse.processor.jobs.steps_done import AsyncDoneSteps, DoneSteps
 from packhorse.processor.policy import Later
+from packhorse.processor.storing.postgres import settings_of
 from packhorse.processor.storing.steps import Steps
 
 T = TypeVar("T")
@@ -104,14 +106,7 @@ class Real:
         self.take_over(MINE)
 
     def run(self, steps: Steps[T]) -> T:
-        self.party.begin()
-        try:
-            result = self.party.run(steps)
-        except PackhorseError:
-            self.party.roll_back()
-            raise
-        self.party.commit()
-        return result
+        return self.party.run(steps)
 
     def take_over(self, token: UUID) -> None:
         take_over(self.party.connection, token)
@@ -597,6 +592,22 @@ def test_the_intent_is_durable_whatever_the_connection_asks_for(pair: tuple[Real
     real.party.run(TABLE.intend(WANTED, None, None))
     assert real.party.fetch("SHOW synchronous_commit") == [("on",)]
     real.party.commit()
+
+
+def test_the_ledger_keeps_no_transaction_open(pair: tuple[Real, Party]) -> None:
+    """Fails when what it has run is not committed, or holds the job's row from then on, also after an error."""
+    real, _ = pair
+    ledger = Ledger(settings_of(real.url, idle_ms=10_000, lock_ms=2_000))
+    try:
+        assert ledger.run(TABLE.intend(WANTED, None, None))
+        assert real.effect() is not None
+        take_over(real.party.connection, YOURS)
+        with pytest.raises(OwnershipLost):
+            ledger.run(TABLE.change("charge", 1, EffectState.ANSWERED))
+        take_over(real.party.connection, MINE)
+        assert ledger.run(TABLE.change("charge", 1, EffectState.ANSWERED))
+    finally:
+        ledger.close()
 
 
 async def aexecuted(ground: Ground, steps: Steps[T]) -> T:

@@ -22,11 +22,11 @@ LONGEST_PAUSE = 2.0
 
 
 class Execute(Protocol):
-    """Execute steps in one transaction of their own, on a connection that nothing else is on, and commit."""
+    """Execute steps on a connection that nothing else is on, each statement in a transaction of its own."""
 
     def __call__(self, steps: Steps[T], /) -> T:
         """
-        Return what the steps end with, once that is committed.
+        Return what the steps end with, once all of it is committed.
 
         Raises:
             InfrastructureError, Contention: It is not known whether it was.
@@ -41,7 +41,7 @@ class AsyncExecute(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Execute these steps and commit them; is answered what they end with."""
+    """Execute these steps, each statement committed by itself; is answered what they end with."""
 
     steps: Steps[Any]
 

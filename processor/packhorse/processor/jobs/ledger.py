@@ -1,11 +1,10 @@
-"""Connections of their own for what bodies of jobs keep while they run; each use is a transaction of its own."""
+"""Connections of their own for what bodies of jobs keep while they run; each statement is a transaction of its own."""
 
 import threading
 from typing import TypeVar
 
-from packhorse.core.errors import PackhorseError
 from packhorse.processor.storing import postgres
-from packhorse.processor.storing.steps import BEGIN, COMMIT, ROLLBACK, Steps
+from packhorse.processor.storing.steps import Steps
 
 T = TypeVar("T")
 MOST_IDLE = 4
@@ -13,7 +12,7 @@ MOST_IDLE = 4
 
 
 class Ledger:
-    """Run steps in a transaction of their own, durable when it returns; for any thread. It connects when it is first asked."""
+    """Run steps on a connection that nothing else is on, committed when it returns; for any thread. It connects when it is first asked."""
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
@@ -23,22 +22,17 @@ class Ledger:
 
     def run(self, steps: Steps[T]) -> T:
         """
-        Run *steps* in one transaction and return their result; an error of theirs rolls it back.
+        Run *steps* and return their result; each statement is committed by itself, in the round trip that it takes anyway.
 
         Raises:
-            DatabaseUnavailable: It can't be done now; whether it was is not known when the connection ended in the commit.
+            DatabaseUnavailable: It can't be done now; whether it was is not known when the connection ended in the statement.
             Contention: It lost to another transaction; nothing was done.
         """
         connection = self._taken()
         try:
-            postgres.command(connection, BEGIN)
-            found = postgres.run(connection, steps)
-            postgres.command(connection, COMMIT)
-        except BaseException:
-            self._undo(connection)
-            raise
-        self._back(connection)
-        return found
+            return postgres.run(connection, steps)
+        finally:
+            self._back(connection)
 
     def close(self) -> None:
         """Close what is idle, and what comes back from now on."""
@@ -58,17 +52,13 @@ class Ledger:
             if not found.closed:
                 return found
 
-    def _undo(self, connection: postgres.GuardedConnection) -> None:
-        try:
-            postgres.command(connection, ROLLBACK)
-        except PackhorseError:
-            connection.end()
-        else:
-            self._back(connection)
-
     def _back(self, connection: postgres.GuardedConnection) -> None:
         with self._lock:
-            if not self._is_closed and not connection.closed and len(self._idle) < MOST_IDLE:
+            if (
+                not self._is_closed
+                and postgres.standing(connection) == "none"
+                and len(self._idle) < MOST_IDLE
+            ):
                 self._idle.append(connection)
                 return
         connection.end()

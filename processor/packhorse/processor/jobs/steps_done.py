@@ -85,7 +85,7 @@ class DoneSteps:
 
     Args:
         run: The job's run.
-        execute: Executes steps in a transaction of their own.
+        execute: Executes steps on a connection of their own.
         queries: The statements.
         pause: Waits while the database is away.
     """

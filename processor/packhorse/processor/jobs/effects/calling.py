@@ -72,7 +72,7 @@ class Effects(_Effects):
 
     Args:
         run: The job's run.
-        execute: Executes steps in a transaction of their own.
+        execute: Executes steps on a connection of their own.
         clock: Says how long a call was on its way to begin.
         queries: The statements.
         pause: Waits while the database is away.

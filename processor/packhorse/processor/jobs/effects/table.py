@@ -1,4 +1,4 @@
-"""The record of a run's outside effects, as steps: every write is under the run's fence, and durable once it is committed."""
+"""The record of a run's outside effects, as steps: every write is one statement, under the run's fence, and durable once it is committed."""
 
 from dataclasses import dataclass
 from typing import Any
