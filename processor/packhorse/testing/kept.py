@@ -16,11 +16,10 @@ from packhorse.processor.jobs.driving import Call, Work, adrive, drive
 from packhorse.processor.jobs.effects.calling import in_two_hands
 from packhorse.processor.jobs.effects.deciding import Give, decide
 from packhorse.processor.jobs.effects.model import TIMEOUT, Effect, EffectRow, EffectState, effect_of
-from packhorse.processor.jobs.fencing import loaded
 from packhorse.processor.jobs.metadata import JobMetadata
 from packhorse.processor.jobs.naming import checked_name
 from packhorse.processor.jobs.runs import JobRun, Progress
-from packhorse.processor.jobs.values import MOST_CHECKPOINT, MOST_RESULT, json_of
+from packhorse.processor.jobs.values import MOST_CHECKPOINT, MOST_RESULT, json_of, loaded
 from packhorse.processor.record import Delivery
 from packhorse.testing.handled import LOG
 

@@ -160,7 +160,8 @@ class AsyncJobContext(JobMetadata):
         self._done: AsyncDoneSteps | None = None
 
     async def _execute(self, steps: Steps[T]) -> T:
-        return cast("T", await _apart(self._tools.ledger.run, steps))
+        """Wait for the database in a thread, so that the event loop goes on."""
+        return await asyncio.to_thread(self._tools.ledger.run, steps)
 
     async def step(self, name: str, call: Callable[[], Awaitable[T] | T]) -> T:
         """Run *call*, which may be `async def`, unless the step is done, as `JobContext.step`."""
@@ -214,9 +215,3 @@ class AsyncJobContext(JobMetadata):
 
 def _pause(seconds: float) -> None:
     threading.Event().wait(seconds)
-
-
-async def _apart(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what waits for the database in a thread, so that the event loop goes on."""
-    found: Awaitable[Any] = asyncio.to_thread(call, *arguments)
-    return await found

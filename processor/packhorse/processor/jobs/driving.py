@@ -6,7 +6,6 @@ What a shell meets in doing so is raised in the generator, where the request sta
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
-from functools import partial
 from inspect import isawaitable
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +18,11 @@ T = TypeVar("T")
 FIRST_PAUSE = 0.1
 """Seconds before a statement is tried again that met trouble; doubles up to `LONGEST_PAUSE`."""
 LONGEST_PAUSE = 2.0
+PATIENCE = 30.0
+"""
+Seconds of pauses for which something is kept in hand while the database is away, as a rule: an answer that is forgotten may cost a
+person's time, and a body that has to begin anew all that it has done.
+"""
 
 
 class Execute(Protocol):
@@ -65,7 +69,7 @@ Work = Generator[Request, Any, T]
 """Yields requests one after another, is sent their answers, and ends with a result."""
 
 
-def patiently(steps: Callable[[], Steps[T]], patience: float) -> Work[T]:
+def patiently(steps: Callable[[], Steps[T]], patience: float = PATIENCE) -> Work[T]:
     """
     Store what *steps* makes anew for each try, for *patience* seconds of pauses when the database is away.
 
@@ -93,17 +97,18 @@ def drive(work: Work[T], execute: Execute, pause: Callable[[float], object]) -> 
 
     What is no Exception (the process is to end) does not reach *work*: it leaves at once, as a crash would.
     """
-    go_on: Callable[[], Request] = partial(next, work)
-    while True:
-        try:
-            request = go_on()
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        try:
-            go_on = partial(work.send, _done(request, execute, pause))
-        except Exception as error:  # noqa: BLE001 raised where the request stands
-            go_on = partial(work.throw, error)
+    try:
+        request = next(work)
+        while True:
+            try:
+                answer = _done(request, execute, pause)
+            except Exception as error:  # noqa: BLE001 raised where the request stands
+                request = work.throw(error)
+            else:
+                request = work.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def _done(request: Request, execute: Execute, pause: Callable[[float], object]) -> Any:
@@ -118,17 +123,18 @@ def _done(request: Request, execute: Execute, pause: Callable[[float], object]) 
 
 async def adrive(work: Work[T], execute: AsyncExecute, pause: Callable[[float], Awaitable[object]]) -> T:
     """Do what *work* asks for, as `drive`; functions of the application's may be `def`, and block the loop then."""
-    go_on: Callable[[], Request] = partial(next, work)
-    while True:
-        try:
-            request = go_on()
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        try:
-            go_on = partial(work.send, await _adone(request, execute, pause))
-        except Exception as error:  # noqa: BLE001 raised where the request stands
-            go_on = partial(work.throw, error)
+    try:
+        request = next(work)
+        while True:
+            try:
+                answer = await _adone(request, execute, pause)
+            except Exception as error:  # noqa: BLE001 raised where the request stands
+                request = work.throw(error)
+            else:
+                request = work.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 async def _adone(request: Request, execute: AsyncExecute, pause: Callable[[float], Awaitable[object]]) -> Any:

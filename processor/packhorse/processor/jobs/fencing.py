@@ -1,7 +1,6 @@
 """The fence of a job's run: each write of it holds only while the job runs under its token; no I/O here."""
 
-import json
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from packhorse.core.errors import OwnershipLost
@@ -52,8 +51,3 @@ def check_owned(run: Run, owned: bool) -> None:
         raise OwnershipLost(
             f"job {run.job_id}: another worker has it by now, or it has ended; this run writes nothing more"
         )
-
-
-def loaded(text: str | None) -> Any:
-    """Return the value that a statement answered as JSON text, None where there is none."""
-    return None if text is None else json.loads(text)

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from packhorse.producer import Outgoing
 
 
-PATIENCE = 30.0
-"""Seconds of pauses for which a checkpoint is tried while the database is away."""
-
-
 class JobCancelled(PackhorseError):
     """Raised by `check` where somebody wants the job to stop; let it out of the body, and the job is cancelled or given back."""
 
@@ -119,7 +115,7 @@ class JobMetadata(Metadata):
         run.check_held()
         text = json_of(state, what="checkpoint", most=MOST_CHECKPOINT)
         store = self._tools.store
-        if not (yield from patiently(lambda: store.checkpoint_job(run.job_id, run.token, text), PATIENCE)):
+        if not (yield from patiently(lambda: store.checkpoint_job(run.job_id, run.token, text))):
             run.lost = True
             raise OwnershipLost(
                 f"job {run.job_id} was taken over by another worker; its checkpoint is not written"

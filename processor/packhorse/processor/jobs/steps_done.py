@@ -16,14 +16,11 @@ from packhorse.processor.jobs.driving import (
     drive,
     patiently,
 )
-from packhorse.processor.jobs.fencing import Run, check_owned, loaded, written
+from packhorse.processor.jobs.fencing import Run, check_owned, written
 from packhorse.processor.jobs.naming import checked_name
-from packhorse.processor.jobs.values import MOST_RESULT, json_of
+from packhorse.processor.jobs.values import MOST_RESULT, json_of, loaded
 from packhorse.processor.storing.sql import Queries
 from packhorse.processor.storing.steps import Statement, Steps
-
-PATIENCE = 30.0
-"""Seconds of pauses for which a result is kept in hand while the database is away."""
 
 
 class Done(NamedTuple):
@@ -70,12 +67,12 @@ def perform_step(name: str, call: Callable[[], Any], table: StepTable) -> Work[A
         Exception: What *call* raises.
     """
     named = checked_name(name, what="step")
-    found: Done | None = yield from patiently(lambda: table.read(named), PATIENCE)
+    found: Done | None = yield from patiently(lambda: table.read(named))
     if found is None:
         check_owned(table.run, not table.run.lost)
         result = yield Call(call)
         text = json_of(result, what=f"the result of step {inert(named)}", most=MOST_RESULT)
-        found = yield from patiently(lambda: table.record(named, text), PATIENCE)
+        found = yield from patiently(lambda: table.record(named, text))
     return found.result
 
 

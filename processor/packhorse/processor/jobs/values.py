@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Final
+from typing import Any, Final
 
 from packhorse.core.errors import UsageError
 
@@ -48,3 +48,8 @@ def json_of(value: object, *, what: str, most: int) -> str | None:
             f"{what} of {size} bytes as JSON, the limit is {most}; keep it elsewhere and give a reference to it"
         )
     return text
+
+
+def loaded(text: str | None) -> Any:
+    """Return the value that `json_of` gave as *text*; None for None."""
+    return None if text is None else json.loads(text)

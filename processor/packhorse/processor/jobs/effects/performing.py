@@ -19,16 +19,10 @@ from packhorse.processor.jobs.effects.model import (
     Verdict,
 )
 from packhorse.processor.jobs.effects.table import EffectTable
-from packhorse.processor.jobs.fencing import check_owned, loaded
-from packhorse.processor.jobs.values import MOST_RESULT, json_of
+from packhorse.processor.jobs.fencing import check_owned
+from packhorse.processor.jobs.values import MOST_RESULT, json_of, loaded
 from packhorse.processor.policy import SHORTEST_LATER, Later
 from packhorse.processor.storing.steps import Steps
-
-ANSWER_PATIENCE = 30.0
-"""
-Seconds of pauses for which an answer is kept in hand while the database is away: once it is forgotten a person may be needed. For so
-long the record of an effect is waited for too: else the body would begin anew for it.
-"""
 
 
 class Outside:
@@ -70,7 +64,7 @@ def perform(effect: Effect, outside: Outside, table: EffectTable) -> Work[Any]:
         Exception: What call or verify raises.
     """
     verdict: Verdict | None = None
-    row: EffectRow | None = yield from patiently(lambda: table.read(effect.key), ANSWER_PATIENCE)
+    row: EffectRow | None = yield from patiently(lambda: table.read(effect.key))
     if row is not None:
         effect = replace(effect, idempotency_key=row.idempotency_key)
     while True:
@@ -171,7 +165,7 @@ def _changed(effect: Effect, table: EffectTable, calls: int, state: EffectState,
     Raises:
         OwnershipLost: Its intent is not on record any more: the database was restored.
     """
-    if (yield from patiently(lambda: table.change(effect.key, calls, state, **more), ANSWER_PATIENCE)):
+    if (yield from patiently(lambda: table.change(effect.key, calls, state, **more))):
         return
     raise OwnershipLost(
         f"job {table.run.job_id}: effect {inert(effect.key)} stands otherwise than this run has left it; was the database restored?"

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from packhorse.processor.jobs.effects.model import Effect, EffectRow, EffectState
-from packhorse.processor.jobs.fencing import Run, check_owned, loaded, written
+from packhorse.processor.jobs.fencing import Run, check_owned, written
+from packhorse.processor.jobs.values import loaded
 from packhorse.processor.storing.sql import Queries
 from packhorse.processor.storing.steps import Statement, Steps
 
