@@ -163,14 +163,14 @@ class Composed:
         retention = InboxRetention(
             tables, settings.inbox_rules, every=settings.inbox_every, by=own_name(), telemetry=telemetry
         )
-        return Keeper(retention, tables, SYSTEM_CLOCK, what="inbox")
+        return Keeper(retention, SYSTEM_CLOCK, what="inbox")
 
     def _jobs(self, settings: ProcessorSettings, telemetry: Telemetry) -> Keeper:
         tables = JobTables(settings.database_url.get_secret_value(), settings.database_schema)
         retention = JobRetention(
             tables, settings.job_rules, every=settings.job_every, by=own_name(), telemetry=telemetry
         )
-        return Keeper(retention, tables, SYSTEM_CLOCK, what="job-retention")
+        return Keeper(retention, SYSTEM_CLOCK, what="job-retention")
 
     def _stream_of(self, place: Place) -> Stream:
         """Return the stream of *place*; its topic's id is known when it was opened."""

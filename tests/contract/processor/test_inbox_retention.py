@@ -389,7 +389,7 @@ def test_commands_and_doctor_tell_of_it(inbox: Inbox) -> None:
 def test_a_thread_does_it_and_ends_when_told(inbox: Inbox) -> None:
     tables = InboxTables(inbox.url, "packhorse")
     retention = InboxRetention(tables, InboxRules(keep_days=22), every=60, by=own_name(), first=0)
-    keeper = Keeper(retention, tables, SYSTEM_CLOCK, what="inbox")
+    keeper = Keeper(retention, SYSTEM_CLOCK, what="inbox")
     keeper.start()
     eventually(lambda: retention.turn is not None, what="a turn is over")
     keeper.stop()

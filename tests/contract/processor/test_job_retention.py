@@ -378,7 +378,7 @@ def test_the_command_says_what_would_go_does_it_and_tells_of_it(
 def keeper(database: str) -> Iterator[tuple[Keeper, JobRetention]]:
     tables = JobTables(database, "packhorse")
     retention = JobRetention(tables, JobRules(), every=60, by=own_name(), first=0)
-    keeper = Keeper(retention, tables, SYSTEM_CLOCK, what="job-retention")
+    keeper = Keeper(retention, SYSTEM_CLOCK, what="job-retention")
     yield keeper, retention
     keeper.stop()
 

@@ -24,7 +24,7 @@ SWEEP = 6 * 3600.0
 """Seconds between two looks at the same rows; what is due comes by the day."""
 
 
-class InboxRetention(Turns[Turn]):
+class InboxRetention(Turns[InboxTables, Turn]):
     """
     Do at each call of `step` what is due: make partitions, drop old ones, clean those that must stay by rows.
 
@@ -42,7 +42,6 @@ class InboxRetention(Turns[Turn]):
         first: float = FIRST,
     ) -> None:
         super().__init__(tables, every=every, by=by, first=first, what="inbox")
-        self._tables = tables
         self._rules = rules
         self._telemetry = telemetry
         self._swept: dict[str, float] = {}

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from packhorse.core.clock import SYSTEM_CHANCE, Clock
-from packhorse.processor.keeping.turns import Turned, Turns
+from packhorse.processor.keeping.turns import Turns
 
 
 def own_name() -> str:
@@ -17,9 +17,8 @@ def own_name() -> str:
 class Keeper:
     """One thread, one connection while a turn lasts; the thread is named after *what* it keeps small."""
 
-    def __init__(self, turns: Turns[Any], tables: Turned, clock: Clock, *, what: str) -> None:
+    def __init__(self, turns: Turns[Any, Any], clock: Clock, *, what: str) -> None:
         self._turns = turns
-        self._tables = tables
         self._clock = clock
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"packhorse-{what}", daemon=True)
@@ -31,7 +30,7 @@ class Keeper:
     def stop(self) -> None:
         """End the thread and cancel what runs; blocks for three seconds at most."""
         self._stop.set()
-        self._tables.cancel()
+        self._turns.cancel()
         if self._thread.is_alive():
             self._thread.join(2.0)
 

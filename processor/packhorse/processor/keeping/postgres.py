@@ -16,22 +16,35 @@ LOCK_MS = 1_000
 
 class Kept:
     """
-    Send statements; each raises DatabaseUnavailable, NotReady or Contention as `postgres.translated` says.
+    Send statements, and take turns by them; each raises DatabaseUnavailable, NotReady or Contention as `postgres.translated` says.
 
     Args:
         what: What is kept small, as errors name it.
+        claim: The statement that takes the turn, for *by* and *every*.
+        renew: The statement that gives a sign of life, for *by*.
         answer_ms: Longest time for one statement.
         planned: Settings of the planner, as SET takes them.
     """
 
-    def __init__(self, url: str, schema: str, *, what: str, answer_ms: int, planned: str = "") -> None:
+    def __init__(
+        self, url: str, schema: str, *, what: str, claim: str, renew: str, answer_ms: int, planned: str = ""
+    ) -> None:
         self._schema = checked_identifier(schema, what="database schema")
         self._conninfo = postgres.settings_of(url, idle_ms=60_000, lock_ms=LOCK_MS)
         self._what = what
+        self._claim, self._renew = claim, renew
         self._set = (
             f"SET statement_timeout = {answer_ms}; SET synchronous_commit = local; SET jit = off; {planned}"
         )
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    def claim(self, by: str, every: float) -> bool:
+        """Take the turn; False: another process has it, or had one less than *every* seconds ago."""
+        return bool(self.rows(self._claim, by=by, every=every))
+
+    def renew(self, by: str) -> bool:
+        """Give a sign of life; False: another process has taken the turn."""
+        return bool(self.rows(self._renew, by=by))
 
     def rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         """Run *statement* and return its rows; connects where no connection is held."""

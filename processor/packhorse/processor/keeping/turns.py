@@ -19,6 +19,7 @@ RENEW = 20.0
 """Seconds between two signs of life."""
 
 T = TypeVar("T")
+Tables = TypeVar("Tables", bound="Turned")
 
 
 class Turned(Protocol):
@@ -37,15 +38,15 @@ class Turned(Protocol):
         """Let the connection go; the next step makes another."""
 
 
-class Turns(ABC, Generic[T]):
+class Turns(ABC, Generic[Tables, T]):
     """
     Do at each call of `step` what is due.
 
     For one thread. *by* must be this process's and this object's own: who has the turn is told by it. *what* is named where a turn fails.
     """
 
-    def __init__(self, tables: Turned, *, every: float, by: str, first: float, what: str) -> None:
-        self._turned = tables
+    def __init__(self, tables: Tables, *, every: float, by: str, first: float, what: str) -> None:
+        self._tables = tables
         self._every = every
         self._by = by
         self._first = first
@@ -118,29 +119,33 @@ class Turns(ABC, Generic[T]):
                 wait(PAUSE)
                 self._now = now()
         finally:
-            self._turned.close()
+            self._tables.close()
         return self.turn
+
+    def cancel(self) -> None:
+        """Cancel what runs, from another thread."""
+        self._tables.cancel()
 
     def close(self) -> None:
         """Let the connection go."""
         self._steps = None
-        self._turned.close()
+        self._tables.close()
 
     def _claimed(self, every: float) -> bool:
         """Take the turn."""
         self._renewed = self._now
-        return self._turned.claim(self._by, every)
+        return self._tables.claim(self._by, every)
 
     def _has_turn(self) -> bool:
         """Return whether the turn is still ours, with a sign of life where the last one is a while ago."""
         if self._now - self._renewed <= RENEW:
             return True
         self._renewed = self._now
-        return self._turned.renew(self._by)
+        return self._tables.renew(self._by)
 
     def _rest(self, now: float) -> float:
         self._steps = None
-        self._turned.close()
+        self._tables.close()
         self._next = now + self._every
         return self._every
 

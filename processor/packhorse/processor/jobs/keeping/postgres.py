@@ -41,15 +41,9 @@ class JobTables(Kept):
     """Do the steps; each raises DatabaseUnavailable, NotReady or Contention as `postgres.translated` says."""
 
     def __init__(self, url: str, schema: str) -> None:
-        super().__init__(url, schema, what="jobs", answer_ms=ANSWER_MS, planned=PLANNED)
-
-    def claim(self, by: str, every: float) -> bool:
-        """Take the turn; False: another process has it, or had one less than *every* seconds ago."""
-        return bool(self.rows(sql.CLAIM, by=by, every=every))
-
-    def renew(self, by: str) -> bool:
-        """Give a sign of life; False: another process has taken the turn."""
-        return bool(self.rows(sql.RENEW, by=by))
+        super().__init__(
+            url, schema, what="jobs", claim=sql.CLAIM, renew=sql.RENEW, answer_ms=ANSWER_MS, planned=PLANNED
+        )
 
     def record(self, by: str, turn: Turn, began: datetime) -> None:
         """End the turn, write down what it did, and put on the record what went of each type."""

@@ -14,7 +14,7 @@ from packhorse.processor.jobs.keeping.postgres import JobTables
 from packhorse.processor.keeping.turns import FIRST, Turns
 
 
-class JobRetention(Turns[Turn]):
+class JobRetention(Turns[JobTables, Turn]):
     """
     Do at each call of `step` what is due among jobs that have ended; a job that has not ended never goes.
 
@@ -32,7 +32,6 @@ class JobRetention(Turns[Turn]):
         first: float = FIRST,
     ) -> None:
         super().__init__(tables, every=every, by=by, first=first, what="jobs")
-        self._tables = tables
         self._rules = rules
         self._telemetry = telemetry
         self._whole = False
