@@ -26,7 +26,7 @@ ID = UUID(int=7)
 
 def job(state: str, **given: Any) -> OpenJob:
     values: dict[str, Any] = {
-        "group": "g", "topic": "t", "lease_over": None, "outcome": None, "rests": None, "rest_reason": None,
+        "group": "g", "topic": "t", "lease_over": None, "outcome": None, "rests": None,
         "overdue": None, "outbox": None, "written": 600.0, **given,
     }  # fmt: skip
     return OpenJob(id=ID, type="T", state=JobState(state), **values)

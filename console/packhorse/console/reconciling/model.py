@@ -137,7 +137,7 @@ class OpenJob:
     Attributes:
         lease_over: Seconds since its lease ran out; negative while it stands, None without one.
         outcome: Its inbox row's; None without one.
-        rests: The state of its message in quarantine, and why it is there; None without one.
+        rests: The state of its message in quarantine; None without one.
         overdue: Seconds since it was due, where it waits for that; negative before.
         outbox: Where its message is, as far as that had to be asked: published, unpublished, or gone.
         written: Seconds since the outbox has it, as far as that had to be asked.
@@ -151,7 +151,6 @@ class OpenJob:
     lease_over: float | None
     outcome: str | None
     rests: str | None
-    rest_reason: str | None
     overdue: float | None
     outbox: str | None
     written: float | None

@@ -27,14 +27,13 @@ WITH seen AS MATERIALIZED (
     FROM {schema}.job AS j WHERE j.state = %(state)s AND j.state <> 'succeeded' AND (j.type, j.id) > (%(type)s, %(id)s::uuid)
     ORDER BY j.type, j.id LIMIT %(step)s
 )
-SELECT s.id, s.type, s.state, s.group_id AS "group", s.topic, s.lease_over, i.outcome, q.state AS rests, q.reason AS rest_reason,
-       d.overdue,
+SELECT s.id, s.type, s.state, s.group_id AS "group", s.topic, s.lease_over, i.outcome, q.state AS rests, d.overdue,
        CASE WHEN s.state = 'accepted' AND i.outcome IS NULL AND d.overdue IS NULL AND s.age > %(patience)s
             THEN coalesce(o.place, 'gone') END AS outbox, o.written
 FROM seen AS s
 LEFT JOIN LATERAL (SELECT i.outcome FROM {schema}.inbox AS i WHERE i.message_id = s.id AND i.topic = s.topic
     AND (s.group_id IS NULL OR i.group_id = s.group_id) LIMIT 1) AS i ON true
-LEFT JOIN LATERAL (SELECT q.state, q.reason FROM {schema}.quarantined_message AS q WHERE q.message_id = s.id AND q.topic = s.topic
+LEFT JOIN LATERAL (SELECT q.state FROM {schema}.quarantined_message AS q WHERE q.message_id = s.id AND q.topic = s.topic
     AND (s.group_id IS NULL OR q.group_id = s.group_id) ORDER BY q.state = 'quarantined' DESC LIMIT 1) AS q ON true
 LEFT JOIN LATERAL (SELECT extract(epoch FROM clock_timestamp() - d.due_at)::float8 AS overdue FROM {schema}.job_due AS d
     WHERE d.job_id = s.id) AS d ON true
