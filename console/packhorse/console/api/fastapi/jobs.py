@@ -6,23 +6,20 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from packhorse.console.api.fastapi.answers import JsonAnswer
-from packhorse.console.api.fastapi.joints import Asking, behind, needs
+from packhorse.console.api.fastapi.joints import Asking, behind, checked_order, needs
+from packhorse.console.api.models.failures import WhyBody
 from packhorse.console.api.models.jobs import (
     CancellingAnswer,
     JobCountsAnswer,
-    JobRedriveAnswer,
-    JobRedriveBody,
-    JobRedrivePreviewAnswer,
     JobsAnswer,
     JobsAsked,
     JobSentAnswer,
     JobShowAsked,
     JobShownAnswer,
-    JobWhyBody,
     ResolutionAnswer,
     ResolveBody,
 )
-from packhorse.console.api.problem import OTHER_MESSAGE, Refused
+from packhorse.console.api.models.quarantine import ActBody, PreviewAnswer, RedriveAnswer
 from packhorse.console.jobs.deciding import Verdict
 from packhorse.console.jobs.model import position_from
 from packhorse.console.jobs.render import page_json, shown_json
@@ -55,38 +52,34 @@ def job_show(service: Asking, job_id: UUID, asked: Annotated[JobShowAsked, Query
 
 
 @router.post("/{job_id}/unmask", response_model=JobShownAnswer, openapi_extra=needs(Right.PERSONAL))
-def job_unmask(service: Asking, job_id: UUID, body: JobWhyBody) -> JsonAnswer:
+def job_unmask(service: Asking, job_id: UUID, body: WhyBody) -> JsonAnswer:
     """Show one job with input, result, steps' results and answers as they are; that is on record before anything of it is decoded."""
     return JsonAnswer(shown_json(service.jobs.unmask(job_id, why=body.why, local=utc), show_key=True))
 
 
 @router.post("/{job_id}/cancel", response_model=CancellingAnswer, openapi_extra=needs(Right.ACT))
-def job_cancel(service: Asking, job_id: UUID, body: JobWhyBody) -> JsonAnswer:
+def job_cancel(service: Asking, job_id: UUID, body: WhyBody) -> JsonAnswer:
     """Take a job back, on the record: at once where nobody runs it, else its worker is asked to stop."""
     return JsonAnswer(service.jobs.cancel(job_id, why=body.why))
 
 
-@router.post(
-    "/{job_id}/redrive/preview", response_model=JobRedrivePreviewAnswer, openapi_extra=needs(Right.SEE)
-)
+@router.post("/{job_id}/redrive/preview", response_model=PreviewAnswer, openapi_extra=needs(Right.SEE))
 def job_redrive_preview(service: Asking, job_id: UUID) -> JsonAnswer:
     """Say what a redrive of a job would do; its `order` goes into the act. Changes nothing."""
     return JsonAnswer(preview_json(service.jobs.preview(job_id)))
 
 
-@router.post("/{job_id}/redrive", response_model=JobRedriveAnswer, openapi_extra=needs(Right.ACT))
-def job_redrive(service: Asking, job_id: UUID, body: JobRedriveBody) -> JsonAnswer:
+@router.post("/{job_id}/redrive", response_model=RedriveAnswer, openapi_extra=needs(Right.ACT))
+def job_redrive(service: Asking, job_id: UUID, body: ActBody) -> JsonAnswer:
     """Send a job back that failed for good or is uncertain: exactly what was previewed, once, on the record."""
-    order = body.order.order()
-    if order.id != job_id:
-        raise Refused(OTHER_MESSAGE)
+    order = checked_order(body.order.order(), job_id)
     actor = service.people.actor()
     at = service.jobs.redrive(order, why=body.why)
     return JsonAnswer({"state": "asked", "asked_at": at, "actor": actor})
 
 
 @router.post("/{job_id}/send", response_model=JobSentAnswer, openapi_extra=needs(Right.ACT))
-def job_send(service: Asking, job_id: UUID, body: JobWhyBody) -> JsonAnswer:
+def job_send(service: Asking, job_id: UUID, body: WhyBody) -> JsonAnswer:
     """Write the message of an accepted job anew, on the record, where neither outbox nor inbox know it; an old copy is a duplicate."""
     actor = service.people.actor()
     return JsonAnswer(

@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 from fastapi import Depends, Request
 
-from packhorse.console.api.problem import NO_SUCH_PAGE, Refused
+from packhorse.console.api.problem import NO_SUCH_PAGE, OTHER_MESSAGE, Refused
+from packhorse.console.quarantine.redrive import Order
+from packhorse.console.quarantine.restoring.deciding import RestoreOrder
 from packhorse.console.service import Service
 from packhorse.core.errors import UsageError
 from packhorse.core.rights import Right
 
 Position = TypeVar("Position")
+Ordered = TypeVar("Ordered", Order, RestoreOrder)
 
 
 async def _service_of(request: Request) -> Service:
@@ -38,3 +42,15 @@ def behind(token: str | None, read: Callable[[str], Position]) -> Position | Non
         return None if token is None else read(token)
     except UsageError:
         raise Refused(NO_SUCH_PAGE) from None
+
+
+def checked_order(order: Ordered, message_id: UUID) -> Ordered:
+    """
+    Return *order* when it is about the message that the address names.
+
+    Raises:
+        Refused: It is about another.
+    """
+    if order.id != message_id:
+        raise Refused(OTHER_MESSAGE)
+    return order

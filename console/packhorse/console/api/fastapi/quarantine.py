@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from packhorse.console.api.fastapi.answers import JsonAnswer
-from packhorse.console.api.fastapi.joints import Asking, behind, needs
+from packhorse.console.api.fastapi.joints import Asking, behind, checked_order, needs
 from packhorse.console.api.models.quarantine import (
     ActBody,
     DiscardAnswer,
@@ -23,10 +23,8 @@ from packhorse.console.api.models.quarantine import (
     ShownAnswer,
     UnmaskBody,
 )
-from packhorse.console.api.problem import OTHER_MESSAGE, Refused
 from packhorse.console.quarantine.page_render import page_json
 from packhorse.console.quarantine.pages import position_from
-from packhorse.console.quarantine.redrive import Order
 from packhorse.console.render import preview_json, shown_json
 from packhorse.core.errors import OwnershipLost
 from packhorse.core.rights import Right
@@ -70,7 +68,7 @@ def quarantine_redrive(service: Asking, message_id: UUID, body: ActBody) -> Json
 
     The answer says that the redrive is asked for, which is not yet sent and not yet proved by an outcome.
     """
-    order = _order_for(message_id, body)
+    order = checked_order(body.order.order(), message_id)
     actor = service.people.actor()
     at = service.quarantine.redrive(order, why=body.why)
     return JsonAnswer({"state": "asked", "asked_at": at, "actor": actor})
@@ -79,7 +77,7 @@ def quarantine_redrive(service: Asking, message_id: UUID, body: ActBody) -> Json
 @router.post("/{message_id}/discard", response_model=DiscardAnswer, openapi_extra=needs(Right.ACT))
 def quarantine_discard(service: Asking, message_id: UUID, body: ActBody) -> JsonAnswer:
     """Give up one quarantined message: exactly what was previewed, once, on the record; its bytes stay for a while."""
-    order = _order_for(message_id, body)
+    order = checked_order(body.order.order(), message_id)
     actor = service.people.actor()
     at = service.quarantine.discard(order, why=body.why)
     return JsonAnswer({"state": "discarded", "discarded_at": at, "actor": actor})
@@ -95,7 +93,7 @@ def quarantine_edit_preview(service: Asking, message_id: UUID, body: EditPreview
 @router.post("/{message_id}/edit", response_model=EditAnswer, openapi_extra=needs(Right.EDIT))
 def quarantine_edit(service: Asking, message_id: UUID, body: EditBody) -> JsonAnswer:
     """Send an edited copy, on the record: a new message that names its parent and takes its place. The parent is discarded."""
-    order = _order_for(message_id, body)
+    order = checked_order(body.order.order(), message_id)
     edit = service.edits.preview(message_id, body.payload, group=order.group, topic=order.topic)
     if edit.parent.order != order:
         raise OwnershipLost(
@@ -112,10 +110,3 @@ def quarantine_edit(service: Asking, message_id: UUID, body: EditBody) -> JsonAn
             "warnings": edit.warnings,
         }
     )
-
-
-def _order_for(message_id: UUID, body: ActBody | EditBody) -> Order:
-    order = body.order.order()
-    if order.id != message_id:
-        raise Refused(OTHER_MESSAGE)
-    return order

@@ -5,7 +5,7 @@ from uuid import UUID
 from fastapi import APIRouter
 
 from packhorse.console.api.fastapi.answers import JsonAnswer
-from packhorse.console.api.fastapi.joints import Asking, needs
+from packhorse.console.api.fastapi.joints import Asking, checked_order, needs
 from packhorse.console.api.models.restoring import (
     PurgeAnswer,
     PurgeBody,
@@ -15,7 +15,6 @@ from packhorse.console.api.models.restoring import (
     RestorePreviewBody,
     SubjectBody,
 )
-from packhorse.console.api.problem import OTHER_MESSAGE, Refused
 from packhorse.console.purging.render import report_json
 from packhorse.console.quarantine.restoring.render import restore_json
 from packhorse.core.errors import OwnershipLost
@@ -43,9 +42,7 @@ def quarantine_restore_preview(service: Asking, message_id: UUID, body: RestoreP
 )
 def quarantine_restore(service: Asking, message_id: UUID, body: RestoreBody) -> JsonAnswer:
     """Take a discarded message back into quarantine: exactly what was previewed, once, on the record."""
-    order = body.order.order()
-    if order.id != message_id:
-        raise Refused(OTHER_MESSAGE)
+    order = checked_order(body.order.order(), message_id)
     preview = service.restoring.preview(message_id, group=order.group, topic=order.topic)
     if preview.order != order:
         raise OwnershipLost(

@@ -7,7 +7,6 @@ from uuid import UUID
 from pydantic import Field
 
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Count, Cursor, Moment, Name, Why
-from packhorse.console.api.models.quarantine import OrderAnswer, OrderBody
 from packhorse.console.facts import Act
 from packhorse.console.jobs import model
 from packhorse.console.jobs.deciding import Verdict
@@ -235,12 +234,6 @@ class JobShownAnswer(JobAnswer):
     kept: KeptAnswer | None
 
 
-class JobWhyBody(Asked):
-    """The reason."""
-
-    why: Why
-
-
 class CancellingAnswer(Answer):
     """
     What came of a cancelling.
@@ -256,29 +249,6 @@ class CancellingAnswer(Answer):
     at: datetime
     by: str
     is_new: bool
-
-
-class JobRedrivePreviewAnswer(Answer):
-    """What a redrive of the job's message would do; its `order` goes into the act."""
-
-    order: OrderAnswer
-    steps: list[str]
-    warnings: list[str]
-
-
-class JobRedriveBody(Asked):
-    """The order of the preview, and the reason."""
-
-    order: OrderBody
-    why: Why
-
-
-class JobRedriveAnswer(Answer):
-    """A redrive that is asked for: the order stands in the database; GET /jobs/{id} tells how it goes on."""
-
-    state: Literal["asked"]
-    asked_at: datetime
-    actor: str
 
 
 class JobSentAnswer(Answer):
