@@ -36,7 +36,7 @@ from packhorse.processor.running.jobwork import run_jobs
 from packhorse.processor.running.judging import (
     after_run,
 )
-from packhorse.processor.running.preparing import prepare
+from packhorse.processor.running.preparing import are_jobs, prepare
 from packhorse.processor.running.requests import (
     LookUp,
     Request,
@@ -198,11 +198,11 @@ def _deal_with(chunk: Chunk) -> Batch:
         found = sort(each, known, work)
         yield from _drop_known_others(found)
         yield from prepare(found, known, chunk)
-        are_jobs = any(member.job is not None for member in found.members)
+        of_jobs = are_jobs(found.members)
         stands = {key: (row.outcome, row.attempt) for key, row in known.rows.items()}, dict(known.parked)
-        if before == (before := stands) and not are_jobs:
+        if before == (before := stands) and not of_jobs:
             _blame(found.members)
-        results = yield from _jobs(found, chunk) if are_jobs else attempt(found.members, chunk.how)
+        results = yield from _jobs(found, chunk) if of_jobs else attempt(found.members, chunk.how)
         if results is None:
             continue
         chunk.members, chunk.results = found.members, results

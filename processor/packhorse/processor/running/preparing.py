@@ -28,12 +28,20 @@ def prepare(found: Sorted, known: Known, chunk: "Chunk") -> Generator[Request, A
     for member in found.members:
         if member.result is None:
             _by_handler(member, known, chunk)
-    members = [member for member in found.members if member.result is None and member.job is None]
+    members = [member for member in found.members if member.result is None]
+    if are_jobs(members):
+        return  # of those a start counts once its lease is had, and the input is in the job's row
     if chunk.work.marked:
         for member in members:
             yield from mark_start(member, chunk.work.most_starts)
     payloads = [(member, member.delivery.record.value) for member in members if member.result is None]
     yield from decode(payloads, chunk.how.in_hand)
+
+
+def are_jobs(members: Sequence[Member]) -> bool:
+    """Return whether *members* of one chunk, which are of one kind as far as they have handlers, are jobs."""
+    first = next((member for member in members if member.handler is not None), None)
+    return first is not None and first.job is not None
 
 
 def _by_handler(member: Member, known: Known, chunk: "Chunk") -> None:
