@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from tests.support.console_rows import new_id, rested
 
-from packhorse.console.quarantine import service as room
+from packhorse.console import paging
 from packhorse.console.quarantine.groups.model import GroupFilter
 from packhorse.console.quarantine.pages import Filter, Position
 from packhorse.console.service import Service
@@ -73,7 +73,7 @@ def test_a_look_is_bounded_says_how_far_it_went_and_goes_on(
     service: Service, connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fails when a filter without an index looks at everything at once, or what it did not look at counts as not there."""
-    monkeypatch.setattr(room, "LOOK", 3)
+    monkeypatch.setattr(paging, "LOOK", 3)
     rare = rested(connection, reason="crashed", quarantined_at=NOON - timedelta(days=1))
     for n in range(7):
         rested(connection, quarantined_at=NOON - timedelta(hours=n))

@@ -7,6 +7,7 @@ import typer
 
 from packhorse.console import options
 from packhorse.console.jobs import looking
+from packhorse.console.jobs.looking import JobId
 from packhorse.console.quarantine.restoring.cli import each_alone
 from packhorse.schemas import flags
 
@@ -17,7 +18,6 @@ app = typer.Typer(
     help="See how jobs stand, take them back, send them again, and say what became of their outside effects.",
 )
 
-JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The job's id, which is its message's too.")]
 JobIds = Annotated[list[UUID], typer.Argument(metavar="ID...", help="The jobs' ids.")]
 
 app.command("show")(looking.show)

@@ -6,7 +6,7 @@ from uuid import UUID
 import typer
 
 from packhorse.console import options
-from packhorse.console.jobs.model import MOST_LOOKED
+from packhorse.console.paging import MOST_LOOKED, gathered
 from packhorse.core.jobs import JobState
 from packhorse.schemas import flags
 
@@ -17,8 +17,17 @@ if TYPE_CHECKING:
     from packhorse.console.jobs.model import Counts, Filter, Page
 
 
+JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The job's id, which is its message's too.")]
+ShowNames = Annotated[
+    bool,
+    typer.Option(
+        "--show-key", help="Show the names that the application gave, which may say who somebody is."
+    ),
+]
+
+
 def show(
-    job_id: Annotated[UUID, typer.Argument(metavar="ID", help="The job's id, which is its message's too.")],
+    job_id: JobId,
     *,
     with_input: Annotated[
         bool,
@@ -35,12 +44,7 @@ def show(
         str | None, typer.Option("--why", metavar="TEXT", help="Why it must be seen, for the record.")
     ] = None,
     actor: options.ClaimedActor = None,
-    show_key: Annotated[
-        bool,
-        typer.Option(
-            "--show-key", help="Show the names that the application gave, which may say who somebody is."
-        ),
-    ] = False,
+    show_key: ShowNames = False,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -118,12 +122,7 @@ def list_jobs(
     most_looked: Annotated[
         int, typer.Option("--most-looked", min=1, metavar="N", help="Look at no more than N jobs for a page.")
     ] = MOST_LOOKED,
-    show_key: Annotated[
-        bool,
-        typer.Option(
-            "--show-key", help="Show the names that the application gave, which may say who somebody is."
-        ),
-    ] = False,
+    show_key: ShowNames = False,
     as_json: flags.Json = False,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
@@ -201,14 +200,10 @@ def _found(parts: "Iterator[Page]") -> "Page":
     from packhorse.console.jobs.model import joined
     from packhorse.console.output import tell
 
-    page = next(parts)
-    try:
-        while True:
-            if page.looked_to is not None:
-                tell(f"{len(page.jobs)} found, looked back to job {page.looked_to}", err=True)
-            page = joined(page, next(parts))
-    except (StopIteration, KeyboardInterrupt):
-        return page
+    def ended(page: "Page") -> None:
+        tell(f"{len(page.jobs)} found, looked back to job {page.looked_to}", err=True)
+
+    return gathered(parts, joined, ended)
 
 
 def _tell_page(page: "Page", *, narrow: bool, as_json: bool, show_key: bool) -> None:

@@ -14,10 +14,6 @@ from packhorse.core.ids import uuid7_from
 from packhorse.core.jobs import JobState
 from packhorse.core.moments import zulu
 
-LOOK = 20_000
-"""Jobs that one question to the database looks at, where no index leads to those that fit."""
-MOST_LOOKED = 1_000_000
-"""Jobs that one list looks at, as long as nobody says otherwise."""
 MAX_TEXT = 200
 STUCK_AFTER = timedelta(minutes=5)
 STUCK_STATES = frozenset({JobState.ACCEPTED, JobState.RUNNING, JobState.UNCERTAIN})

@@ -20,7 +20,8 @@ from packhorse.console.jobs.deciding import (
     chosen_effect,
     no_job,
 )
-from packhorse.console.jobs.model import LOOK, Counts, Filter, Kept, Page, Position, counts_of, page_of
+from packhorse.console.jobs.model import Counts, Filter, Kept, Page, Position, counts_of, page_of
+from packhorse.console.paging import LOOK
 from packhorse.console.quarantine.postgres import order_redrive
 from packhorse.console.quarantine.redrive import Order
 from packhorse.console.truth.jobs import Effect, Job

@@ -15,8 +15,8 @@ from packhorse.console.jobs.deciding import (
     no_job,
     redrive_warnings,
 )
-from packhorse.console.jobs.model import LOOK, MOST_LOOKED, Counts, Filter, Kept, Page, Position, Shown
-from packhorse.console.paging import checked_limit
+from packhorse.console.jobs.model import Counts, Filter, Kept, Page, Position, Shown
+from packhorse.console.paging import LOOK, MOST_LOOKED, checked_limit, searched
 from packhorse.console.quarantine.redrive import Order, Preview
 from packhorse.console.quarantine.service import Payloads, Quarantine
 from packhorse.console.truth.explain_job import with_group
@@ -109,18 +109,19 @@ class Jobs:
         self, wanted: Filter, *, after: Position | None, limit: int, most_looked: int = MOST_LOOKED
     ) -> Iterator[Page]:
         """
-        Yield the parts of one page as they are found, until it is full, all were looked at, or *most_looked* were.
+        Return the parts of one page as they are found, until it is full, all were looked at, or *most_looked* were.
 
         Each part's `next` is where whoever stops there can go on. Raises what `page` does.
         """
-        left, looked = checked_limit(limit), 0
-        while True:
-            look = min(LOOK, max(most_looked - looked, 1))
-            part = self._tables.page(self._person, wanted, after=after, limit=left, look=look)
-            yield part
-            left, looked, after = left - len(part.jobs), looked + look, part.next
-            if part.looked_to is None or left <= 0 or looked >= most_looked:
-                return
+        return searched(
+            lambda behind, left, look: self._tables.page(
+                self._person, wanted, after=behind, limit=left, look=look
+            ),
+            lambda part: len(part.jobs),
+            after=after,
+            limit=limit,
+            most_looked=most_looked,
+        )
 
     def counts(self) -> Counts:
         """Return how many jobs there are by state and type; says which of the numbers are not exact."""

@@ -6,8 +6,8 @@ from uuid import UUID
 import typer
 
 from packhorse.console import options
+from packhorse.console.paging import MOST_LOOKED, gathered
 from packhorse.console.quarantine.choices import StateChoice, state_of
-from packhorse.console.quarantine.pages import MOST_LOOKED
 from packhorse.schemas import flags
 
 if TYPE_CHECKING:
@@ -102,17 +102,13 @@ def list_messages(
 
 def _found(parts: "Iterator[Page]") -> "Page":
     """Return the page that *parts* make up, telling how far they looked; Ctrl-C ends the look and keeps what was found."""
-    from packhorse.console.output import at, tell
+    from packhorse.console.output import plain, tell
     from packhorse.console.quarantine.pages import joined
 
-    page = next(parts)
-    try:
-        while True:
-            if page.looked_to is not None:
-                tell(f"{len(page.messages)} found, looked back to {at(page.looked_to)}", err=True)
-            page = joined(page, next(parts))
-    except (StopIteration, KeyboardInterrupt):
-        return page
+    def ended(page: "Page") -> None:
+        tell(f"{len(page.messages)} found, looked back to {plain(page.looked_to)}", err=True)
+
+    return gathered(parts, joined, ended)
 
 
 def _tell_page(page: "Page", *, narrow: bool, form: tuple[bool, bool], show_key: bool) -> None:

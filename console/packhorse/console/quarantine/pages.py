@@ -9,10 +9,6 @@ from packhorse.console.facts import QuarantinedMessage, State
 from packhorse.core.errors import UsageError
 from packhorse.core.moments import zulu
 
-LOOK = 20_000
-"""Messages that one question to the database looks at, where no index leads to those that fit."""
-MOST_LOOKED = 1_000_000
-"""Messages that one search looks at, as long as nobody says otherwise."""
 MAX_TEXT = 200
 
 

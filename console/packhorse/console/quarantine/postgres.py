@@ -9,6 +9,7 @@ from typing import Any
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Acting, Database, Rows
 from packhorse.console.facts import Act, QuarantinedMessage, State
+from packhorse.console.paging import LOOK
 from packhorse.console.pausing.sql import GROUP
 from packhorse.console.quarantine import sql
 from packhorse.console.quarantine.around import sql as around_sql
@@ -23,7 +24,7 @@ from packhorse.console.quarantine.around.model import (
 )
 from packhorse.console.quarantine.groups.model import Known
 from packhorse.console.quarantine.groups.postgres import print_of
-from packhorse.console.quarantine.pages import LOOK, Filter, Page, Position, page_of
+from packhorse.console.quarantine.pages import Filter, Page, Position, page_of
 from packhorse.console.quarantine.redrive import Order, acted_already
 from packhorse.console.truth.postgres import quarantined_of
 from packhorse.console.truth.sql import QUARANTINED_OF

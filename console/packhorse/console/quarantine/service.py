@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
 from packhorse.console.acting.person import Person
 from packhorse.console.facts import Act, Facts, FailedAttempt, InboxRow, QuarantinedMessage
-from packhorse.console.paging import checked_limit
+from packhorse.console.paging import LOOK, MOST_LOOKED, checked_limit, searched
 from packhorse.console.pausing.known import no_group
 from packhorse.console.quarantine.around.model import Around, Bytes, HeaderList, hidden
 from packhorse.console.quarantine.pages import (
-    LOOK,
-    MOST_LOOKED,
     Filter,
     Page,
     Position,
@@ -136,18 +135,17 @@ class Quarantine:
         self, wanted: Filter, *, after: Position | None, limit: int, most_looked: int = MOST_LOOKED
     ) -> Iterator[Page]:
         """
-        Yield the parts of one page as they are found, until it is full, all was looked at, or *most_looked* were.
+        Return the parts of one page as they are found, until it is full, all was looked at, or *most_looked* were.
 
         Each part's `next` is where whoever stops there can go on. Raises what `page` does.
         """
-        left, looked = checked_limit(limit), 0
-        while True:
-            look = min(LOOK, max(most_looked - looked, 1))
-            part = self._part(wanted, after, left, look)
-            yield part
-            left, looked, after = left - len(part.messages), looked + look, part.next
-            if part.looked_to is None or left <= 0 or looked >= most_looked:
-                return
+        return searched(
+            partial(self._part, wanted),
+            lambda part: len(part.messages),
+            after=after,
+            limit=limit,
+            most_looked=most_looked,
+        )
 
     def _part(self, wanted: Filter, after: Position | None, limit: int, look: int) -> Page:
         page = self._tables.page(self._person, wanted, after=after, limit=limit, look=look)
