@@ -7,7 +7,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from tests.contract.processor.parties import Beside, Party, waits
+from tests.contract.processor.parties import STORE, Beside, Party, waits
 from tests.simulation.processor.effects.database import QUERIES, Database, Job
 
 from packhorse.core.clock import SYSTEM_CLOCK
@@ -592,6 +592,18 @@ def test_the_intent_is_durable_whatever_the_connection_asks_for(pair: tuple[Real
     real.party.run(TABLE.intend(WANTED, None, None))
     assert real.party.fetch("SHOW synchronous_commit") == [("on",)]
     real.party.commit()
+
+
+def test_a_checkpoint_is_durable_whatever_the_connection_asks_for(pair: tuple[Real, Party]) -> None:
+    """Fails when the statement does not ask for a commit that waits for the log."""
+    real, _ = pair
+    real.party.connection.execute("SET synchronous_commit = off")
+    real.party.begin()
+    assert real.party.run(STORE.checkpoint_job(JOB, MINE, '{"rows": 3}'))
+    assert real.party.fetch("SHOW synchronous_commit") == [("on",)]
+    real.party.commit()
+    assert real.party.fetch("SELECT checkpoint FROM packhorse.job WHERE id = %s", JOB) == [({"rows": 3},)]
+    assert not real.party.run(STORE.checkpoint_job(JOB, YOURS, None))
 
 
 def test_the_ledger_keeps_no_transaction_open(pair: tuple[Real, Party]) -> None:

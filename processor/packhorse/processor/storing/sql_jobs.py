@@ -117,10 +117,10 @@ STANDING_JOBS = """
 SELECT j.id FROM "{schema}".job j JOIN unnest(%(ids)s::uuid[], %(tokens)s::uuid[]) AS w (id, token) ON j.id = w.id
 WHERE j.token = w.token AND j.state || '' = 'running'"""
 
-# Keeps what a body wants to go on from.
+# Keeps what a body wants to go on from, durably.
 CHECKPOINT_JOB = """
-UPDATE "{schema}".job SET checkpoint = %(value)s::jsonb
-WHERE id = %(id)s AND token = %(token)s AND state = 'running'"""
+UPDATE "{schema}".job j SET checkpoint = %(value)s::jsonb FROM {durable} d
+WHERE j.id = %(id)s AND j.token = %(token)s AND j.state = 'running' AND d.mode IS NOT NULL"""
 
 # Writes the outbox rows of jobs whose time has come: whoever deletes a row writes it.
 DUE_JOBS = """
