@@ -16,16 +16,16 @@ tries all that it may write, and puts into the file `refused` what it was refuse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from subprocess import PIPE, STDOUT, Popen
+from subprocess import Popen
 from threading import Event
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.support.jobs import JobGround, working, write
-from tests.support.processing_child import QUICK
+from tests.support.processing_child import QUICK, running
 
 from packhorse.processor import JobContext, Retry
 from packhorse.processor.daemon import run
@@ -44,7 +44,6 @@ class Start(NamedTuple):
     process: int
 
 
-@contextmanager
 def job_child(
     ground: JobGround,
     point: Point | None = None,
@@ -53,22 +52,13 @@ def job_child(
     lease: float = 30,
     folder: Path | None = None,
     **environ: str,
-) -> Iterator["Popen[str]"]:
-    """Run a child meanwhile; it is killed at the end of the block, if it still runs."""
+) -> AbstractContextManager["Popen[str]"]:
+    """Run a child meanwhile."""
     at = [] if point is None else [point.value, str(count)]
     own = {"PACKHORSE_PROCESSOR_JOB_LEASE": str(lease)} | ({} if folder is None else {_FOLDER: str(folder)})
-    process = Popen(
-        [sys.executable, "-m", "tests.support.jobs_child", ground.namespace, *at],
-        env=os.environ | ground.environ | QUICK | own | environ,
-        stdout=PIPE,
-        stderr=STDOUT,
-        text=True,
+    return running(
+        "tests.support.jobs_child", ground.namespace, *at, environ=ground.environ | QUICK | own | environ
     )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def starts(folder: Path) -> list[Start]:

@@ -13,17 +13,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from subprocess import PIPE, STDOUT, Popen
+from subprocess import Popen
 from typing import Any
 from unittest.mock import patch
 
 import httpx
 from tests.support.jobs import JobGround, working, write
 from tests.support.outside import Client, Refused
-from tests.support.processing_child import QUICK
+from tests.support.processing_child import QUICK, running
 
 from packhorse.core.errors import OwnershipLost
 from packhorse.processor import JobContext, Processor, Retry
@@ -62,22 +62,14 @@ def charging(namespace: str, url: str, at: Callable[[str], object] = lambda plac
     return working(namespace, body=body, retry=Retry(attempts=5, delays=["100ms", "1s"]))
 
 
-@contextmanager
-def charging_child(ground: JobGround, url: str, place: str, lost: Path) -> Iterator["Popen[str]"]:
-    """Run a child meanwhile; it is killed at the end of the block, if it still runs."""
+def charging_child(
+    ground: JobGround, url: str, place: str, lost: Path
+) -> AbstractContextManager["Popen[str]"]:
+    """Run a child meanwhile."""
     environ = QUICK | {"PACKHORSE_PROCESSOR_JOB_LEASE": str(LEASE), "LOST": str(lost)}
-    process = Popen(
-        [sys.executable, "-m", "tests.support.outside_child", ground.namespace, url, place],
-        env=os.environ | ground.environ | environ,
-        stdout=PIPE,
-        stderr=STDOUT,
-        text=True,
+    return running(
+        "tests.support.outside_child", ground.namespace, url, place, environ=ground.environ | environ
     )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 class FreezingLedger:

@@ -9,8 +9,8 @@ another lane has begun what it may begin; one that says "lingers" takes so long 
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from subprocess import PIPE, STDOUT, Popen
 from threading import Event
@@ -28,14 +28,11 @@ QUICK = {"PACKHORSE_PROCESSOR_COMMIT_INTERVAL": "0.05", "PACKHORSE_PROCESSOR_CON
 
 
 @contextmanager
-def child(
-    ground: Ground, point: Point | None = None, count: int = 1, **environ: str
-) -> Iterator["Popen[str]"]:
-    """Run a child meanwhile; it is killed at the end of the block, if it still runs."""
-    at = [] if point is None else [point.value, str(count)]
+def running(*arguments: str, environ: Mapping[str, str]) -> Iterator["Popen[str]"]:
+    """Run `python -m` with *arguments* meanwhile; it is killed at the end of the block, if it still runs."""
     process = Popen(
-        [sys.executable, "-m", "tests.support.processing_child", ground.namespace, *at],
-        env=os.environ | ground.environ | QUICK | environ,
+        [sys.executable, "-m", *arguments],
+        env={**os.environ, **environ},
         stdout=PIPE,
         stderr=STDOUT,
         text=True,
@@ -45,6 +42,16 @@ def child(
     finally:
         process.kill()
         process.communicate()
+
+
+def child(
+    ground: Ground, point: Point | None = None, count: int = 1, **environ: str
+) -> AbstractContextManager["Popen[str]"]:
+    """Run a child meanwhile."""
+    at = [] if point is None else [point.value, str(count)]
+    return running(
+        "tests.support.processing_child", ground.namespace, *at, environ=ground.environ | QUICK | environ
+    )
 
 
 def in_hand(ground: Ground) -> None:

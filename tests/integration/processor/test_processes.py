@@ -4,39 +4,28 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from subprocess import PIPE, STDOUT, Popen
+from subprocess import PIPE, Popen
 
 import httpx
 import pytest
 from tests.support.processing import GROUP, Ground, noting
+from tests.support.processing_child import QUICK, running
 from tests.support.proxy import free_port
 from tests.support.wait import eventually
 
-QUICK = {"PACKHORSE_PROCESSOR_COMMIT_INTERVAL": "0.05", "PACKHORSE_PROCESSOR_CONCURRENCY": "2"}
 MODULE = "from tests.support.processing import noting\napp = noting({namespace!r})\n"
 
 
-@contextmanager
-def parent(ground: Ground, folder: Path, port: int) -> Iterator["Popen[str]"]:
+def parent(ground: Ground, folder: Path, port: int) -> AbstractContextManager["Popen[str]"]:
     """Run `packhorse processor run --processes 2` meanwhile."""
     name = f"several_{ground.namespace}"
     (folder / f"{name}.py").write_text(MODULE.format(namespace=ground.namespace))
     path = [*filter(None, [os.environ.get("PYTHONPATH")]), str(Path.cwd()), str(folder)]
     environ = ground.environ | QUICK | {"PACKHORSE_PROCESSOR_HEALTH_PORT": str(port)}
-    process = Popen(
-        [sys.executable, "-m", "packhorse.processor", "run", f"{name}:app", "--processes", "2"],
-        env=os.environ | environ | {"PYTHONPATH": os.pathsep.join(path)},
-        stdout=PIPE,
-        stderr=STDOUT,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    environ |= {"PYTHONPATH": os.pathsep.join(path)}
+    return running("packhorse.processor", "run", f"{name}:app", "--processes", "2", environ=environ)
 
 
 def pids(ground: Ground) -> set[int]:
