@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from packhorse.core.jobs import ENDED, JobState
+from packhorse.producer.jobs.reading import Transition
 
 FIRST_SHOWN = 100
 """Changes, steps and effects of one job that are read; those in doubt come first, then the newest."""
@@ -71,19 +72,6 @@ class Job:
     def ended(self) -> bool:
         """Return whether nothing is going to happen by itself or is waited for."""
         return self.state in ENDED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    """One change of state, as the database wrote it; `before` is None for the first."""
-
-    at: datetime
-    before: JobState | None
-    after: JobState
-    actor: str
-    reason: str | None
-    attempt: int
-    worker: UUID | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from uuid import UUID
 
 from packhorse.console.acting.postgres import Rows
 from packhorse.console.truth import sql_jobs
-from packhorse.console.truth.jobs import FIRST_SHOWN, Effect, Job, JobFacts, Step, Transition
+from packhorse.console.truth.jobs import FIRST_SHOWN, Effect, Job, JobFacts, Step
 from packhorse.core.jobs import JobState
+from packhorse.producer.jobs.reading import Transition
 
 
 def job_facts(rows: Rows, job_id: UUID) -> JobFacts | None:

@@ -13,9 +13,10 @@ from packhorse.console.jobs.deciding import Verdict
 from packhorse.console.jobs.model import MAX_TEXT, Filter
 from packhorse.console.paging import MOST
 from packhorse.console.truth.explanation import Action
-from packhorse.console.truth.jobs import Step, Transition
+from packhorse.console.truth.jobs import Step
 from packhorse.console.truth.status import Published
 from packhorse.core.jobs import JobState
+from packhorse.producer.jobs.reading import Transition
 
 _DAYS = 366 * 86_400
 
