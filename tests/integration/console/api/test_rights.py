@@ -7,15 +7,9 @@ import httpx
 import psycopg
 import pytest
 from tests.support.console_api import Console, console_on, token_for
+from tests.support.console_grounds import registered_payload, topic_read_by_group
 from tests.support.console_rows import new_id
-from tests.support.console_world import (
-    CALLS,
-    GROUP,
-    World,
-    operations,
-    registered_payload,
-    topic_read_by_group,
-)
+from tests.support.console_world import CALLS, GROUP, World, operations
 from tests.support.wait import eventually
 from tests.support.whole_schema import content
 

@@ -1,0 +1,38 @@
+"""What a world of operations stands on beside the tables: a topic that a group has read, and a payload that a registry can decode."""
+
+from typing import Any
+
+import httpx
+import psycopg
+from confluent_kafka import Producer
+from tests.support.console_rows import new_id
+from tests.support.console_world import GROUP
+from tests.support.topics import make_topic
+
+from packhorse.processor.kafka.admin import BrokerQuestions
+
+
+def topic_read_by_group(connection: psycopg.Connection[Any], bootstrap: str, topic: str) -> None:
+    """Make *topic* with three records, all of which GROUP has dealt with."""
+    make_topic(bootstrap, topic, partitions=1)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(3):
+        producer.produce(
+            topic, key=f"k{number}".encode(), value=b"x", headers=[("id", str(new_id()).encode())]
+        )
+    assert producer.flush(30) == 0
+    topic_id = BrokerQuestions({"bootstrap.servers": bootstrap}).topic_id(topic)
+    connection.execute(
+        'INSERT INTO packhorse.watermark (group_id, topic_id, partition, topic, "offset", incarnation)'
+        " VALUES (%s, %s, 0, %s, 3, '1/1')",
+        (GROUP, topic_id, topic),
+    )
+
+
+def registered_payload(registry_url: str, subject: str) -> bytes:
+    """Register a schema and return a payload of it, framed."""
+    schema = '{"type": "record", "name": "Counted", "fields": [{"name": "n", "type": "int"}]}'
+    answer = httpx.post(
+        f"{registry_url}/subjects/{subject}/versions", json={"schema": schema}, timeout=30, trust_env=False
+    )
+    return b"\x00" + int(answer.json()["id"]).to_bytes(4, "big") + b"\x02"
