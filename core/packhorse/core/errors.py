@@ -155,7 +155,7 @@ class Forbidden(PackhorseError):
 
 
 class NotSignedIn(Forbidden):
-    """Say that a token is missing, unknown or expired; nothing was done."""
+    """Say that a token is missing, unknown or expired, or that a user has no rights here, or none any more; nothing was done."""
 
 
 class OwnershipLost(PackhorseError):

@@ -1,5 +1,6 @@
 """Who may do what: roles, rights, and the one place that says which role has which right. Pure: no I/O, no clock."""
 
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,7 +45,7 @@ class Standing:
     What somebody may do at this moment, as the database says it.
 
     Attributes:
-        name: Who it is: the database's role, or the name that the token was given for.
+        name: Who it is: the database's role, the name that the token was given for, or the name of the user.
         role: None: nobody has given this person any right.
     """
 
@@ -85,18 +86,32 @@ class Standing:
 
 
 def standing_of(
-    row: tuple[str | None, str | None, bool | None, bool | None, bool | None], *, by_token: bool
+    row: tuple[str | None, str | None, bool | None, bool | None, bool | None],
+    *,
+    by_token: bool,
+    signed_in: str | None = None,
 ) -> Standing:
     """
-    Return what the database's answer (name, role, personal, edit, expired) means.
+    Return what the database's answer (name, role, personal, edit, expired) means, to the question for whoever brought a token, is
+    *signed_in* by a proxy under a name, or neither.
+
+    >>> standing_of((None, None, None, None, None), by_token=False, signed_in="ann")
+    Traceback (most recent call last):
+    packhorse.core.errors.NotSignedIn: ann has no rights here; an admin gives them with `packhorse operators add ann --user --role viewer`
 
     Raises:
-        NotSignedIn: The token is unknown or expired.
+        NotSignedIn: The token is unknown, the user has no rights, or either is expired.
     """
     name, role, personal, edit, expired = row
     if by_token and (name is None or expired):
         raise NotSignedIn(
             f"the token {'is expired' if name else 'is not known'}; ask an admin for one: `packhorse operators token`"
+        )
+    if signed_in is not None and (name is None or expired):
+        has = "had rights here that are expired" if name else "has no rights here"
+        raise NotSignedIn(
+            f"{signed_in} {has}; an admin gives them with "
+            f"`packhorse operators add {shlex.quote(signed_in)} --user --role viewer`"
         )
     return Standing(
         name=name or "", role=None if role is None else Role(role), personal=bool(personal), edit=bool(edit)

@@ -62,7 +62,7 @@ REVOKE SELECT ON "{schema}".purge_secret, "{schema}".operator FROM "{role}";
 GRANT SELECT (kind, name, role, personal, edit, made_at, made_by, expires_at) ON "{schema}".operator TO "{role}";
 GRANT SELECT ON "{schema}".outbox_seq_seq TO "{role}";
 GRANT INSERT (actor, act, group_id, topic, message_id, detail, why) ON "{schema}".audit TO "{role}";
-GRANT EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean) TO "{role}";
+GRANT EXECUTE ON FUNCTION "{schema}".operator_standing(bytea, boolean), "{schema}".user_standing(text, boolean) TO "{role}";
 """
 
 # One column of job, and of no weight: rows are locked with it. States of jobs are changed by functions and triggers alone.

@@ -270,6 +270,56 @@ def test_an_operators_grants_of_before_name_what_is_missing_and_the_new_ones_do(
     assert (me["name"], me["role"]) == (role, "operator")
 
 
+ASK_OF_BEFORE = "SELECT name, role, personal, edit, expired FROM packhorse.operator_standing({}, {})"
+AT_0010 = """
+INSERT INTO packhorse.operator (kind, name, role, token_hash, made_by) VALUES ('token', 'ci', 'viewer', sha256('ci'), 'before');
+INSERT INTO packhorse.operator (kind, name, role, expires_at, made_by)
+VALUES ('role', '{role}', 'operator', NULL, 'before'), ('role', 'ann', 'admin', now(), 'before');
+GRANT USAGE ON SCHEMA packhorse TO {role};
+GRANT EXECUTE ON FUNCTION packhorse.operator_standing(bytea, boolean) TO {role};
+"""
+
+
+@pytest.mark.case("X-10")
+@pytest.mark.parametrize("hardened", [False, True])
+def test_from_0010_those_of_before_ask_on_by_their_grants_and_users_come_besides(
+    empty_database: str, role: str, hardened: bool
+) -> None:
+    """Fails when what consoles of before ask changes its answer, or is taken for a user; or when everybody may ask for users."""
+    if hardened:
+        execute(empty_database, "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+    migrated_to(empty_database, "0010")
+    execute(empty_database, AT_0010.format(role=role))
+    add_user = (
+        "INSERT INTO packhorse.operator (kind, name, role, made_by) VALUES ('user', '{}', 'admin', 'test')"
+    )
+    with psycopg.connect(empty_database) as owner, pytest.raises(pg.CheckViolation):
+        owner.execute(add_user.format(role).encode())
+
+    def answers() -> list[Any]:
+        with psycopg.connect(as_role(empty_database, role)) as old:
+            return [
+                old.execute(ASK_OF_BEFORE.format(token, hold).encode()).fetchall()
+                for token in ("NULL", "sha256('ci')", "'ann'", "'\\x00'")
+                for hold in (False, True)
+            ]
+
+    before = answers()
+    assert before[0] == [(role, "operator", False, False, False)]
+    assert migrate.upgrade(empty_database, days_ahead=0).ready
+    execute(empty_database, add_user.format(role), add_user.format("ann"), add_user.format("ci"))
+    assert answers() == before
+    ask = "SELECT name, role, expired FROM packhorse.user_standing('ann', true)"
+    refused(as_role(empty_database, role), ask)
+    with psycopg.connect(empty_database) as owner, pytest.raises(pg.CheckViolation):
+        owner.execute("UPDATE packhorse.operator SET token_hash = sha256('ann') WHERE kind = 'user'")
+    for purpose in ("viewer", "operator", "admin"):
+        execute(empty_database, *grants("packhorse", [(purpose, role)]))
+        with psycopg.connect(as_role(empty_database, role)) as connection:
+            assert connection.execute(ask.encode()).fetchall() == [("ann", "admin", False)]
+        execute(empty_database, f"DROP OWNED BY {role}")
+
+
 @pytest.mark.case("X-10")
 def test_tables_of_a_later_version_are_left_as_they_are(database: str) -> None:
     """Fails when an old version that starts beside a new one trips over the number it does not know."""

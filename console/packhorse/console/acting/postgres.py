@@ -21,7 +21,7 @@ from packhorse.console.connecting.postgres import Connection, connected, transla
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.core.rights import Right, Standing, standing_of
 from packhorse.processor.storing.steps import Answer, Steps
-from packhorse.producer.standing import STANDING
+from packhorse.producer.standing import question_of
 
 T = TypeVar("T")
 Lend = Callable[[], AbstractContextManager[Connection]]
@@ -137,17 +137,17 @@ class Database:
         """
         Look at one snapshot, in a transaction that only reads.
 
-        The holder of a token needs the right to see. A role of the database sees what Postgres lets it read, and needs
+        The holder of a token and a user need the right to see. A role of the database sees what Postgres lets it read, and needs
         *right* only where one is given.
 
         Raises:
             Forbidden: The person may not look.
-            NotSignedIn: The token is unknown or expired.
+            NotSignedIn: The token is unknown or expired, or the user has no rights.
             DatabaseUnavailable, NotReady: The database does not answer; a table or right is missing.
         """
         with self._transaction(timeout, "REPEATABLE READ, READ ONLY") as cursor:
             standing = NOBODY
-            if person.token_hash is not None or right is not None:
+            if not person.is_role or right is not None:
                 standing = self._standing(cursor, person, hold=False)
                 standing.check(right or Right.SEE, doing=doing)
             yield Rows(cursor, self.schema, standing)
@@ -176,7 +176,7 @@ class Database:
 
         Raises:
             Forbidden: The person has not *right*; nothing was done.
-            NotSignedIn: The token is unknown or expired.
+            NotSignedIn: The token is unknown or expired, or the user has no rights.
             DatabaseUnavailable, NotReady: Nothing was done, unless the text says that the commit was on its way.
             AssertionError: The block acted without a record.
         """
@@ -219,11 +219,11 @@ class Database:
             yield cursor
 
     def _standing(self, cursor: psycopg.Cursor[Any], person: Person, *, hold: bool) -> Standing:
-        query = SQL(STANDING).format(schema=Identifier(self.schema))
-        row = cursor.execute(query, {"token": person.token_hash, "hold": hold}).fetchone()
+        statement, values = question_of(person, hold=hold)
+        row = cursor.execute(SQL(statement).format(schema=Identifier(self.schema)), values).fetchone()
         assert row is not None
         found = (row["name"], row["role"], row["personal"], row["edit"], row["expired"])
-        return standing_of(found, by_token=person.token_hash is not None)
+        return standing_of(found, by_token=person.token_hash is not None, signed_in=person.signed_in)
 
 
 @contextmanager

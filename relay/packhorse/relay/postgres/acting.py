@@ -6,7 +6,7 @@ import psycopg
 
 from packhorse.core.person import Person
 from packhorse.core.rights import Right, standing_of
-from packhorse.producer.standing import STANDING
+from packhorse.producer.standing import question_of
 
 
 def allowed(
@@ -26,11 +26,12 @@ def allowed(
 
     Raises:
         Forbidden: The right is missing.
-        NotSignedIn: The token is unknown or expired.
+        NotSignedIn: The token is unknown or expired, or the user has no rights.
     """
-    text = STANDING.replace("{schema}", f'"{schema}"')
-    row = connection.execute(text.encode(), {"token": person.token_hash, "hold": hold}).fetchone()
+    statement, values = question_of(person, hold=hold)
+    row = connection.execute(statement.replace("{schema}", f'"{schema}"').encode(), values).fetchone()
     assert row is not None
-    standing = standing_of((row[0], row[1], row[2], row[3], row[4]), by_token=person.token_hash is not None)
+    found = (row[0], row[1], row[2], row[3], row[4])
+    standing = standing_of(found, by_token=person.token_hash is not None, signed_in=person.signed_in)
     standing.check(right, doing=doing)
     return person.actor(standing)
