@@ -280,6 +280,7 @@ CALLS: dict[str, Callable[[World], Asked]] = {
     "me": lambda w: asked(),
     "operators_list": lambda w: asked(),
     "operators_add": lambda w: asked({}, {"name": "pg_monitor", "role": "viewer", "why": WHY}),
+    "operators_user": lambda w: asked({}, {"name": f"u{new_id().hex[-12:]}", "role": "viewer", "why": WHY}),
     "operators_token": lambda w: asked({}, {"name": f"t{new_id().hex[-12:]}", "role": "viewer", "why": WHY}),
     "operators_remove": lambda w: asked({}, {"kind": "token", "name": w.holder(), "why": WHY}),
     "audit": lambda w: asked(),

@@ -51,17 +51,35 @@ def test_the_last_admin_stays_unless_the_owner_says_so(
     before: Operator | None, after: Operator | None, others: int, is_owner: bool, refused: bool
 ) -> None:
     change = Change(before=before, after=after)
-    assert (refusal_of_last(change, others=others, is_owner=is_owner) is not None) == refused
+    found = refusal_of_last(change, others=others, users=0, signed_in=False, is_owner=is_owner)
+    assert (found is not None) == refused
+
+
+@pytest.mark.parametrize(
+    ("users", "signed_in", "said"),
+    [(1, True, None), (1, False, "do it signed in as one of them"), (0, True, "ann is the last admin: make")],
+)
+def test_users_count_as_admins_who_can_come_in_where_one_of_them_has(
+    users: int, signed_in: bool, said: str | None
+) -> None:
+    """Fails when a name that was mistyped, or no proxy vouches for, is all that is left of the admins."""
+    change = Change(before=one(role=Role.ADMIN), after=None)
+    found = refusal_of_last(change, others=0, users=users, signed_in=signed_in, is_owner=False)
+    assert (found is None) == (said is None)
+    assert said is None or said in str(found)
+    assert refusal_of_last(change, others=0, users=users, signed_in=False, is_owner=True) is None
 
 
 def test_everybody_is_told_by_what_they_have_their_rights() -> None:
     standing = Standing(name="ann", role=Role.OPERATOR, edit=True)
     group, token = one("oncall", edit=True), one("ci", kind=Kind.TOKEN, role=Role.VIEWER)
-    me = Me(standing=standing, actor="ann (role ann)", by=(one(), group, token), is_owner=False)
+    user = one("ann", kind=Kind.USER, role=Role.VIEWER)
+    me = Me(standing=standing, actor="ann (role ann)", by=(one(), group, token, user), is_owner=False)
     assert me.lines() == [
         "the role ann: operator",
         "a member of the role oncall: operator, edits",
         "the token of ci: viewer",
+        "signed in as the user ann: viewer",
     ]
     assert me.rights == [Right.SEE, Right.ACT, Right.EDIT]
     nobody = Me(standing=Standing(name="eve", role=None), actor="eve", by=(), is_owner=False)

@@ -42,6 +42,13 @@ Expires = Annotated[
     str | None,
     typer.Option("--expires", metavar="DURATION", help="For so long, e.g. 12h or 90d; without it for good."),
 ]
+OfUser = Annotated[
+    bool,
+    typer.Option(
+        "--user",
+        help="Somebody whom a trusted proxy signs in under just that name, and not a role of the database.",
+    ),
+]
 Why = Annotated[
     str | None, typer.Option("--why", metavar="TEXT", help="The reason, for the record. No personal data.")
 ]
@@ -74,6 +81,7 @@ def list_operators(
 def add(
     name: Name,
     role: RoleOf,
+    of_user: OfUser = False,
     personal: Personal = False,
     edit: Edit = False,
     expires: Expires = None,
@@ -84,18 +92,21 @@ def add(
     database_schema: flags.Schema = None,
 ) -> None:
     """
-    Give rights to a role of the database and its members; for a name that has rights, these take the place of all of them.
+    Give rights to a role of the database and its members, or to a user; for a name that has rights, these take the place of all of them.
 
-    The role needs grants of the database too: `packhorse migrate sql --grants operator=NAME` prints them.
+    The role needs grants of the database too: `packhorse migrate sql --grants operator=NAME` prints them. A user needs none: a trusted
+    proxy in front of the console signs them in, and the name is the one that it vouches for, to the letter.
 
     [bold]Example[/]
       packhorse operators add oncall --role operator
+      packhorse operators add ann@example.org --user --role viewer
       packhorse operators add anna --role admin --personal --expires 90d --why "audit of January"
     """
     from packhorse.console.compose import service_of
     from packhorse.console.operators.model import Kind
 
-    wanted = _wanted(Kind.ROLE, name, role, expires, personal=personal, edit=edit)
+    kind: Kind = Kind.USER if of_user else Kind.ROLE
+    wanted = _wanted(kind, name, role, expires, personal=personal, edit=edit)
     with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         change = service.operators.add(wanted, why=why)
     _tell(change, as_json=as_json)
@@ -154,6 +165,7 @@ def remove(
     of_token: Annotated[
         bool, typer.Option("--token", help="The holder of a token, and not a role of the database.")
     ] = False,
+    of_user: OfUser = False,
     why: Why = None,
     actor: options.ClaimedActor = None,
     as_json: flags.Json = False,
@@ -166,11 +178,15 @@ def remove(
     [bold]Example[/]
       packhorse operators remove anna --why "left the team"
       packhorse operators remove ci --token
+      packhorse operators remove ann@example.org --user
     """
     from packhorse.console.compose import service_of
     from packhorse.console.operators.model import Kind
+    from packhorse.core.errors import UsageError
 
-    kind: Kind = Kind.TOKEN if of_token else Kind.ROLE
+    if of_token and of_user:
+        raise UsageError("--token and --user name different people; give one of them")
+    kind: Kind = Kind.TOKEN if of_token else Kind.USER if of_user else Kind.ROLE
     with service_of(options.settings_of(database_url, database_schema), claimed=actor) as service:
         change = service.operators.remove(kind, name, why=why)
     _tell(change, as_json=as_json)

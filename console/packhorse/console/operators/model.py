@@ -5,11 +5,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from packhorse.console.acting.person import checked_name
 from packhorse.core.errors import UsageError
 from packhorse.core.rights import Right, Role, Standing
-
-LONGEST_NAME = 63
-"""Characters of a name; the database's roles have as many bytes."""
 
 
 class Kind(StrEnum):
@@ -17,6 +15,7 @@ class Kind(StrEnum):
 
     ROLE = "role"
     TOKEN = "token"  # noqa: S105 the word, not a secret
+    USER = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +24,8 @@ class Operator:
     One who has rights.
 
     Attributes:
-        kind, name: A role of the database, which its members have too; or the holder of a token.
+        kind, name: A role of the database, whose rights its members have too; the holder of a token; or a user, by the name that a
+            trusted proxy vouches for.
         made_by: Who gave rights first.
         expires_at: From when on the rights are worth nothing; None: never.
         expired: Whether that is so by the database's clock.
@@ -119,7 +119,7 @@ class Me:
 
     Attributes:
         actor: As the audit names them.
-        by: What gives the rights: the token, or each role that the role which is connected is or is a member of.
+        by: What gives the rights: the token, the user's own, or each role that the role which is connected is or is a member of.
         is_owner: The role which is connected owns the tables, and may do all.
     """
 
@@ -139,6 +139,8 @@ class Me:
         for one in self.by:
             if one.kind is Kind.TOKEN:
                 found.append(f"the token of {one.name}: {one.said}")
+            elif one.kind is Kind.USER:
+                found.append(f"signed in as the user {one.name}: {one.said}")
             elif one.name == self.standing.name:
                 found.append(f"the role {one.name}: {one.said}")
             else:
@@ -146,31 +148,26 @@ class Me:
         return found or ["nothing; an admin gives rights with `packhorse operators add`"]
 
 
-def checked_name(name: str) -> str:
-    """
-    Return *name* when somebody may be called so.
-
-    Raises:
-        UsageError: It is empty, too long, begins or ends with a blank, or has characters that can't be seen.
-    """
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise UsageError(
-            f"the name {name[:LONGEST_NAME]!r} is not allowed: 1 to {LONGEST_NAME} printable characters, no blank at its ends"
-        )
-    return name
-
-
-def refusal_of_last(change: Change, *, others: int, is_owner: bool) -> UsageError | None:
+def refusal_of_last(
+    change: Change, *, others: int, users: int, signed_in: bool, is_owner: bool
+) -> UsageError | None:
     """
     Return why *change* is refused, when it takes away the last admin by whom others could still come in; None: it is not.
 
-    Whoever owns the tables may always come in, and so may leave nobody else.
+    Besides the one that is changed there are *others* with a role or a token, and *users*. Users count only where one who is
+    *signed_in* asks: whether a proxy lets anybody in, and under these very names, the database doesn't know, and one who came that
+    way shows that it does. Whoever owns the tables may always come in, and so may leave nobody else.
     """
     was = change.before is not None and change.before.role is Role.ADMIN
     stays = change.after is not None and change.after.role is Role.ADMIN
-    if is_owner or others or not was or stays:
+    if is_owner or others or (users and signed_in) or not was or stays:
         return None
     assert change.before is not None
+    if users:
+        return UsageError(
+            f"{change.before.name} is the last admin by a role or a token, and whether a proxy lets the users in who are admins is not "
+            "known here: do it signed in as one of them, make another one first, or act as the owner of the tables; nothing was done"
+        )
     return UsageError(
         f"{change.before.name} is the last admin: make another one first, or act as the owner of the tables; nothing was done"
     )

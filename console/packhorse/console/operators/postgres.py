@@ -28,9 +28,9 @@ class OperatorTables:
         """Return who *person* is to the installation."""
         standing = self._database.standing(person)
         with self._database.reading(person) as rows:
-            holder = None if person.token_hash is None else standing.name
-            mine = [_operator(row) for row in rows.all(sql.MINE, {"holder": holder})]
-            owns = person.token_hash is None and bool(rows.all(sql.OWNER)[0]["owns"])
+            kind = Kind.ROLE if person.is_role else Kind.TOKEN if person.signed_in is None else Kind.USER
+            mine = [_operator(row) for row in rows.all(sql.MINE, {"kind": kind, "name": standing.name})]
+            owns = person.is_role and bool(rows.all(sql.OWNER)[0]["owns"])
         return Me(standing=standing, actor=person.actor(standing), by=tuple(mine), is_owner=owns)
 
     def put(
@@ -47,7 +47,7 @@ class OperatorTables:
             UsageError: The name has a token and *renew* is not said; or nobody could come in any more.
         """
         with self._database.acting(person, Right.ADMINISTER, doing=_DOING, turn=_TURN) as act:
-            may_connect = wanted.kind is Kind.TOKEN or _role(act, wanted.name)
+            may_connect = wanted.kind is not Kind.ROLE or _role(act, wanted.name)
             before = _one(act, wanted.kind, wanted.name)
             if before is not None and token_hash is not None and not renew:
                 raise UsageError(
@@ -84,7 +84,7 @@ class OperatorTables:
             if before is None:
                 raise UnknownId(
                     f"no {kind} {name!r} has rights here; `packhorse operators list` shows who has"
-                    + ("" if kind is Kind.TOKEN else ", and --token names the holder of a token")
+                    + (", --token names the holder of a token and --user a user" if kind is Kind.ROLE else "")
                 )
             act.count(sql.REMOVE, {"kind": kind, "name": name})
             return _recorded(act, person, Change(before=before, after=None), why)
@@ -94,9 +94,16 @@ def _recorded(act: Acting, person: Person, change: Change, why: str | None) -> C
     """Refuse a change that leaves nobody, else put it on the record: names and rights, never a token."""
     one = change.after or change.before
     assert one is not None
-    others = int(act.all(sql.OTHER_ADMINS, {"kind": one.kind, "name": one.name})[0]["n"])
-    owns = person.token_hash is None and bool(act.all(sql.OWNER)[0]["owns"])
-    if (refusal := refusal_of_last(change, others=others, is_owner=owns)) is not None:
+    admins = act.all(sql.OTHER_ADMINS, {"kind": one.kind, "name": one.name})[0]
+    owns = person.is_role and bool(act.all(sql.OWNER)[0]["owns"])
+    refusal = refusal_of_last(
+        change,
+        others=admins["others"],
+        users=admins["users"],
+        signed_in=person.signed_in is not None,
+        is_owner=owns,
+    )
+    if refusal is not None:
         raise refusal
     name = "remove" if change.after is None else "add" if change.before is None else "change"
     detail = {
@@ -114,7 +121,7 @@ def _role(act: Acting, name: str) -> bool:
     if found is None:
         raise UnknownId(
             f"the database's server has no role {name!r}: CREATE ROLE makes it; for somebody without a role of the database "
-            "there is `packhorse operators token`"
+            "there is `packhorse operators token`, and --user for whom a proxy signs in"
         )
     return bool(found["may_connect"])
 

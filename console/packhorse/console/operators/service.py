@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from packhorse.console.acting.person import TOKEN_BYTES, Person, hash_of, token_of
-from packhorse.console.operators.model import Change, Kind, Me, Operator, Wanted, checked_name
+from packhorse.console.acting.person import TOKEN_BYTES, Person, checked_name, hash_of, token_of
+from packhorse.console.operators.model import Change, Kind, Me, Operator, Wanted
 from packhorse.core.acts import checked_why
 from packhorse.core.clock import SYSTEM_CHANCE, Secrets
 
@@ -57,8 +57,8 @@ class Operators:
         return self._tables.me(self._person)
 
     def add(self, wanted: Wanted, *, why: str | None = None) -> Change:
-        """Give rights to a role of the database, instead of those that it had; raises what `OperatorTables.put` does."""
-        assert wanted.kind is Kind.ROLE
+        """Give rights to a role of the database or a user, instead of those that they had; raises what `OperatorTables.put` does."""
+        assert wanted.kind is not Kind.TOKEN
         return self._tables.put(self._person, wanted, token_hash=None, renew=False, why=_why(why))
 
     def token(self, wanted: Wanted, *, renew: bool = False, why: str | None = None) -> Made:

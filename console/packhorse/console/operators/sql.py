@@ -16,13 +16,13 @@ ONE = _OPERATOR + "WHERE o.kind = %(kind)s AND o.name = %(name)s FOR UPDATE OF o
 MINE = (
     _OPERATOR
     + """
-WHERE CASE WHEN %(holder)s::text IS NOT NULL THEN o.kind = 'token' AND o.name = %(holder)s
+WHERE CASE WHEN %(kind)s <> 'role' THEN o.kind = %(kind)s AND o.name = %(name)s
            ELSE o.kind = 'role' AND EXISTS (SELECT FROM pg_roles AS r
                 WHERE r.rolname = o.name AND pg_has_role(session_user, r.oid, 'USAGE')) END
 ORDER BY o.name
 """
 )
-"""What gives rights to the *holder* of a token, or to the role that is connected: itself and those that it is a member of."""
+"""What gives rights to a user or the holder of a token, or to the role that is connected: itself and those that it is a member of."""
 
 OWNER = """
 SELECT pg_has_role(session_user, c.relowner, 'USAGE') AS owns
@@ -54,9 +54,10 @@ DELETE FROM {schema}.operator AS o WHERE o.kind = %(kind)s AND o.name = %(name)s
 """Take all rights away."""
 
 OTHER_ADMINS = """
-SELECT count(*) AS n FROM {schema}.operator AS o
+SELECT count(*) FILTER (WHERE o.kind <> 'user') AS others, count(*) FILTER (WHERE o.kind = 'user') AS users
+FROM {schema}.operator AS o
 WHERE o.role = 'admin' AND (o.kind, o.name) <> (%(kind)s, %(name)s)
   AND (o.expires_at IS NULL OR o.expires_at > clock_timestamp())
-  AND (o.kind = 'token' OR EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.name))
+  AND (o.kind <> 'role' OR EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.name))
 """
-"""How many admins there are besides one."""
+"""How many admins there are besides one: by a role or a token, and users, of whom nobody knows here whether a proxy lets them in."""

@@ -8,6 +8,7 @@ import httpx
 import psycopg
 import pytest
 from tests.support.cli import packhorse
+from tests.support.console_api import Console, token_for
 from tests.support.console_rows import handled, new_id, recorded, rested
 
 WHY = "fixed in 1.4.2"
@@ -215,3 +216,34 @@ def test_a_body_that_is_wrong_is_a_problem_and_no_error_of_ours(
 def test_a_body_that_is_too_large_is_refused(operator: httpx.Client) -> None:
     answer = operator.post(f"/quarantine/{new_id()}/preview", content=b" " * (1 << 20) + b"{}")
     assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
+
+
+@pytest.mark.case("O-13")
+def test_an_admin_gives_rights_to_users_and_takes_them(
+    console: Console, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a user's name is taken for a role's, or one that hides what it is gets rights."""
+    with console.asked_by(token_for(connection, "admin", name="anna")) as admin:
+        body = {"name": "ann@example.org", "role": "operator", "personal": True, "lasts": 3600, "why": WHY}
+        given = admin.post("/operators/users", json=body)
+        assert (given.status_code, given.json()["before"], given.json()["may_connect"]) == (200, None, True)
+        one = given.json()["after"]
+        assert (one["kind"], one["name"], one["personal"], one["gone"]) == (
+            "user",
+            "ann@example.org",
+            True,
+            False,
+        )
+        assert one["made_by"] == "anna (token)"
+        assert one in admin.get("/operators").json()["operators"]
+        for name in ("", "x" * 64, "a\nb", "a\u202eb", " ann"):
+            refused = admin.post("/operators/users", json=body | {"name": name})
+            assert refused.status_code in {400, 422}, name
+        removing = {"kind": "role", "name": "ann@example.org", "why": WHY}
+        assert admin.post("/operators/remove", json=removing).status_code == 404
+        removed = admin.post("/operators/remove", json=removing | {"kind": "user"})
+        assert (removed.status_code, removed.json()["before"]["kind"], removed.json()["after"]) == (
+            200,
+            "user",
+            None,
+        )

@@ -44,6 +44,12 @@ def operators_add(service: Asking, body: GiveBody) -> JsonAnswer:
     return JsonAnswer(change_json(service.operators.add(body.wanted(Kind.ROLE), why=body.why)))
 
 
+@router.post("/operators/users", response_model=ChangeAnswer, openapi_extra=needs(Right.ADMINISTER))
+def operators_user(service: Asking, body: GiveBody) -> JsonAnswer:
+    """Give rights to a user, instead of all that they had: to whom a trusted proxy signs in under just that name."""
+    return JsonAnswer(change_json(service.operators.add(body.wanted(Kind.USER), why=body.why)))
+
+
 @router.post("/operators/tokens", response_model=TokenAnswer, openapi_extra=needs(Right.ADMINISTER))
 def operators_token(service: Asking, body: TokenBody) -> JsonAnswer:
     """Make a token for somebody, and show it: once. Only its hash is kept; a token that is lost is made anew with `renew`."""

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from pydantic import Field, StrictBool
 
+from packhorse.console.acting.person import LONGEST_NAME
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Answer, Asked, Cursor, Moment, Name, Why
 from packhorse.console.audit.pages import Filter
-from packhorse.console.operators.model import LONGEST_NAME, Kind, Wanted
+from packhorse.console.operators.model import Kind, Wanted
 from packhorse.core.rights import Right, Role
 
 _MOST_SECONDS = 10 * 365 * 86_400
@@ -22,6 +23,7 @@ class OperatorAnswer(Answer):
     One who has rights.
 
     Attributes:
+        kind: `role` of the database, holder of a `token`, or `user`, whom a trusted proxy signs in under the name.
         expired: The rights are worth nothing any more.
         gone: No role of that name is in the database's server any more.
     """
