@@ -147,16 +147,22 @@ def _check_text(name: str, value: object, *, required: bool) -> None:
         raise InvalidMessage(f"{name} holds half a surrogate pair, which no UTF-8 can carry") from None
 
 
-def checked_payload(payload: bytes | None, *, limit: int) -> bytes | None:
+def checked_payload(
+    payload: bytes | None,
+    *,
+    limit: int,
+    what: str = "payload",
+    bound: str = " together with the topic's max.message.bytes",
+) -> bytes | None:
     """
-    Return *payload* when it is at most *limit* bytes long; None passes.
+    Return *payload* when it is at most *limit* bytes long; None passes. *what* names it, *bound* what else limits it.
 
     Raises:
         PayloadTooLarge: Names the size and the limit.
     """
     if payload is not None and len(payload) > limit:
         raise PayloadTooLarge(
-            f"payload of {len(payload)} bytes, the limit is {limit}; send a reference to the data instead, "
-            "or raise max_payload_bytes together with the topic's max.message.bytes"
+            f"{what} of {len(payload)} bytes, the limit is {limit}; send a reference to the data instead, "
+            f"or raise max_payload_bytes{bound}"
         )
     return payload

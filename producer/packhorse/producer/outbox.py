@@ -43,7 +43,7 @@ class Outbox(JobCalls):
     Attributes:
         origin: Name of the application, in the header `origin`.
         schema: Database schema of the tables.
-        max_payload_bytes: Largest payload; below the topic's `max.message.bytes`.
+        max_payload_bytes: Largest payload, below the topic's `max.message.bytes`; and largest input of a job, in its row.
         telemetry: Takes spans and counts; its current span goes into the message.
         clock, chance: Where times and ids come from.
 

@@ -236,8 +236,9 @@ def headers_text(headers: Mapping[str, str] | None) -> str | None:
     if not isinstance(headers, Mapping):
         raise InvalidMessage(f"headers is {type(headers).__name__}; pass a mapping of text to text")
     for name, value in headers.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidMessage(f"header {name!r} is {type(value).__name__}; names and values are text")
+        for what, text in ((f"name {name!r} of a header", name), (f"header {name!r}", value)):
+            if not isinstance(text, str):
+                raise InvalidMessage(f"{what} is {type(text).__name__}; names and values are text")
         if not name or "\0" in name or "\0" in value:
             raise InvalidMessage(
                 f"header {name!r} is not allowed: a name is not empty, and neither holds a NUL"

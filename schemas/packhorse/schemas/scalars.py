@@ -73,8 +73,9 @@ def take_float(value: Any) -> float:
 def take_text(value: Any) -> str:
     if isinstance(value, str) and (value.isascii() or _is_utf8(value)):
         return value
-    why = "half a surrogate pair has no UTF-8" if isinstance(value, str) else ""
-    raise Mismatch(value, "text (str)", why=why)
+    if isinstance(value, str):  # said under what is allowed, which is told of personal fields too
+        raise Mismatch(value, "text (str) without half a surrogate pair, which has no UTF-8")
+    raise Mismatch(value, "text (str)")
 
 
 def _is_utf8(value: str) -> bool:

@@ -14,6 +14,7 @@ from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError, UnknownId, UsageError
 from packhorse.core.jobs import ALLOWED, JobState, pairs
 from packhorse.producer import Jobs, Outbox, Progress, Transition
+from packhorse.producer.jobs.rows import EARLIEST, LATEST
 from packhorse.producer.migrations.versions.v0010_jobs import PAIRS
 from packhorse.testing import assert_submitted, emitted, register_for_tests, submitted
 
@@ -214,9 +215,20 @@ def test_how_a_job_stands_is_told_whole_without_its_input(connection: Connection
 @pytest.mark.case("X-01")
 def test_an_id_that_never_existed_is_unknown(jobs: Jobs) -> None:
     """Fails when nothing found is told as accepted, or waited for."""
-    for ask in (jobs.get, jobs.history, lambda one: jobs.wait(one, timeout=60)):
+    for ask in (jobs.get, jobs.history, jobs.effects, lambda one: jobs.wait(one, timeout=60)):
         with pytest.raises(UnknownId, match="is not known here"):
             ask(UUID(int=5))
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
+def test_the_earliest_and_the_latest_time_are_read_in_every_zone(
+    url: str, connection: Connection, zone: str
+) -> None:
+    """Fails when a job is accepted whose times Python can't hold where the session's zone is not UTC: lists with it are unreadable."""
+    job_id = a_job(connection, not_before=EARLIEST, expires_at=LATEST)
+    with Jobs(f"{url}?options=-c%20timezone%3D{zone.replace('+', '%2B')}") as elsewhere:
+        job = elsewhere.get(job_id)
+    assert (job.not_before, job.expires_at) == (EARLIEST, LATEST)
 
 
 @pytest.mark.parametrize("given", ["abc", str(UUID(int=5)), 5, None])

@@ -146,6 +146,12 @@ def test_headers_that_jsonb_would_refuse_are_refused_before(wrong: object) -> No
         headers_text(wrong)  # type: ignore[arg-type]
 
 
+def test_a_header_whose_name_is_no_text_is_told_by_the_names_type() -> None:
+    """Fails when the value's type, which is right, is named instead."""
+    with pytest.raises(InvalidMessage, match="name 1 of a header is int;"):
+        headers_text({1: "a"})  # type: ignore[dict-item]
+
+
 def test_a_refused_header_is_not_quoted() -> None:
     with pytest.raises(InvalidMessage) as caught:
         headers_text({"who": b"Ada Lovelace"})  # type: ignore[dict-item]

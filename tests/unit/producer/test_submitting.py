@@ -1,5 +1,6 @@
 """The pure middle of jobs, driven by a table that stands where a connection would: what is asked, in which order, how often."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,13 +16,14 @@ from packhorse.core.errors import (
     DatabaseUnavailable,
     InvalidMessage,
     NotReady,
+    PayloadTooLarge,
     RequestKeyConflict,
     UnknownId,
     UsageError,
 )
 from packhorse.core.jobs import IllegalTransition, JobState
 from packhorse.core.telemetry import Attributes, Metric, NoTelemetry
-from packhorse.producer import Cancelling, Job, JobDraft, JobHandle, message_context
+from packhorse.producer import Cancelling, Job, JobDraft, JobHandle, Jobs, message_context
 from packhorse.producer.context import MessageContext
 from packhorse.producer.jobs.cancelling import cancelled, outcome
 from packhorse.producer.jobs.reading import JOB_COLUMNS, job_of
@@ -263,6 +265,14 @@ def test_who_submitted_is_the_actor_or_the_origin_or_the_application() -> None:
         ({"expires_at": NOW + HOUR, "one_waiting": "w"}, "one_waiting with expires_at is not allowed"),
         ({"request_key": "\ud800"}, r"request_key holds U\+D800 at position 0"),
         ({"not_before": "tomorrow"}, "not_before is str; pass an aware datetime"),
+        (
+            {"expires_at": datetime.max.replace(tzinfo=UTC)},
+            "expires_at 9999-12-31.* to 9999-12-30, .* leave it out",
+        ),
+        (
+            {"not_before": datetime.min.replace(tzinfo=UTC)},
+            "not_before 0001-01-01.* is not allowed: from 0001-01-02",
+        ),
     ],
 )
 def test_a_draft_that_could_never_run_is_refused(said: dict[str, Any], told: str) -> None:
@@ -272,6 +282,25 @@ def test_a_draft_that_could_never_run_is_refused(said: dict[str, Any], told: str
 
 def test_names_of_all_scripts_and_blanks_are_allowed() -> None:
     check(JobDraft(input=MOVED, request_key="заказ 17 / 東京", one_waiting="x" * 200), now=NOW)
+
+
+def test_an_input_over_the_limit_is_told_what_bounds_it() -> None:
+    """Fails when somebody is sent to the settings of a topic: an input stays in the job's row."""
+    stamp = Stamp(origin="ops", context=MessageContext(), trace=None, max_payload_bytes=1)
+    with pytest.raises(PayloadTooLarge) as caught:
+        job_row(JobDraft(input=MOVED), ELSEWHERE, stamp, schema_id=7, reference_id=8)
+    assert str(caught.value).startswith("input of ")
+    assert "topic" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [None, "5", float("nan"), -1])
+def test_a_wait_without_a_number_of_seconds_is_refused_before_anything_is_asked(given: Any) -> None:
+    """Fails when the caller gets an error of arithmetic, or a wait that has no end."""
+    with Jobs("postgresql://127.0.0.1:1/none") as jobs:
+        with pytest.raises(UsageError, match="seconds, 0 or more"):
+            jobs.wait(ELSEWHERE, timeout=given)
+        with pytest.raises(UsageError, match="seconds, 0 or more"):
+            asyncio.run(jobs.await_end(ELSEWHERE, timeout=given))
 
 
 def test_equal_inputs_have_one_digest_however_they_were_built() -> None:

@@ -271,6 +271,13 @@ def test_a_personal_value_is_told_by_its_type_alone() -> None:
     """Fails when `Mismatch.as_error` shows what was given in a personal field, or anything that may hold one."""
     assert "secret@example" not in str(refused(order(email=b"secret@example")))
     assert str(refused(order(email=b"secret@example"))).endswith("given bytes; allowed: None, or text (str)")
+
+
+def test_half_a_surrogate_pair_is_named_in_personal_fields_too() -> None:
+    """Fails when a text is refused with the words that text is allowed."""
+    assert "given str; allowed: None, or text (str) without half a surrogate pair" in str(
+        refused(order(email="\ud800"))
+    )
     courier = shop.Courier(street="Secret Street 1")
     assert "Secret" not in str(refused(order(voucher=courier)))
     assert "Secret" not in str(refused(order(voucher={"street": "Secret Street 1"})))

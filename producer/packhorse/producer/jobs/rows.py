@@ -2,7 +2,7 @@
 
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,6 +28,12 @@ from packhorse.schemas.codec import digest_message, encode_message
 REFERENCE: Final = JobReference.__packhorse__
 MAX_NAME: Final = 200
 """Longest request key or name, in characters."""
+EARLIEST: Final = datetime(1, 1, 2, tzinfo=UTC)
+LATEST: Final = datetime(9999, 12, 30, tzinfo=UTC)
+"""
+Bounds of a job's times. The database tells times in its session's zone, up to 16 hours away from UTC, and Python reads the years 1 to
+9999 alone: a day nearer to their ends, one job would make every list that it stands in unreadable.
+"""
 NOBODY: Final = "application"
 """Who submitted a job when neither an actor nor an origin is known."""
 
@@ -98,8 +104,8 @@ def check(draft: JobDraft[Any], *, now: datetime) -> None:
         _check_name(getattr(draft, what), what)
     if draft.priority not in PRIORITIES:
         raise InvalidMessage(f"priority={draft.priority!r} is not allowed: {', '.join(PRIORITIES)}")
-    not_before = utc_of(draft.not_before, what="not_before")
-    expires_at = utc_of(draft.expires_at, what="expires_at")
+    not_before = _readable(draft.not_before, what="not_before")
+    expires_at = _readable(draft.expires_at, what="expires_at")
     if expires_at is not None and draft.one_waiting is not None:
         raise InvalidMessage(
             "one_waiting with expires_at is not allowed: whoever is given back a job that then expires has asked for work that is "
@@ -123,7 +129,9 @@ def job_row(draft: JobDraft[Any], job_id: UUID, stamp: Stamp, *, schema_id: int,
         InvalidMessage: A text, the id or the headers break their rule; ValueMismatch and PayloadTooLarge for the input.
     """
     kind = input_kind(draft)
-    given = checked_payload(encode_message(draft.input, schema_id), limit=stamp.max_payload_bytes)
+    given = checked_payload(  # it stays in the job's row, so no topic bounds it
+        encode_message(draft.input, schema_id), limit=stamp.max_payload_bytes, what="input", bound=""
+    )
     assert given is not None
     reference = JobReference(id=str(checked_id(job_id)), type=kind.type, version=kind.version)
     message = _message(draft, job_id, topic_of(kind.aggregatetype, draft.priority), kind, stamp)
@@ -174,6 +182,17 @@ def _message(
         actor=first_of(draft.actor, context.actor),
         tenant=first_of(draft.tenant, context.tenant),
     )
+
+
+def _readable(given: datetime | None, *, what: str) -> datetime | None:
+    """Return a time in UTC that can be read back in every zone; raise InvalidMessage for another."""
+    utc = utc_of(given, what=what)
+    if utc is not None and not EARLIEST <= utc <= LATEST:
+        raise InvalidMessage(
+            f"{what} {time_text(utc)} is not allowed: from {EARLIEST.date()} to {LATEST.date()}, so that it can be read in every time "
+            "zone; leave it out for no bound"
+        )
+    return utc
 
 
 def _check_name(value: object, what: str) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from packhorse.core.backoff import Backoff, delay_after
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
-from packhorse.core.errors import DatabaseUnavailable, SettingsError, UnknownId
+from packhorse.core.errors import DatabaseUnavailable, SettingsError, UnknownId, UsageError
 from packhorse.producer.jobs.reading import Effect, Job, Transition, effect_of, job_of, transition_of
 from packhorse.producer.jobs.sql import job_queries_for
 from packhorse.producer.rows import checked_id
@@ -86,10 +86,11 @@ class Jobs:
 
         Raises:
             TimeoutError: It is on its way still; names the state.
-            UsageError, UnknownId, NotReady: As `get`.
+            UsageError: *timeout* is no number of seconds, or as `get`.
+            UnknownId, NotReady: As `get`.
             DatabaseUnavailable: The database did not answer, up to the end.
         """
-        deadline = self._clock.monotonic() + timeout
+        deadline = self._clock.monotonic() + _checked_wait(timeout)
         pause = threading.Event()
         for look in count(1):
             delay = self._looked(job_id, look, deadline, timeout)
@@ -115,9 +116,11 @@ class Jobs:
         Return the outside effects of a job, in the order of their intents; empty where there is none.
 
         Raises:
-            UsageError, DatabaseUnavailable, NotReady: As `get`.
+            UsageError, UnknownId, DatabaseUnavailable, NotReady: As `get`.
         """
         rows = self._reader.rows(self._queries.effects, checked_id(job_id))
+        if not rows:
+            self.get(job_id)  # of a job that is not there nobody knows that it did nothing
         return [effect_of(row) for row in rows]
 
     async def aget(self, job_id: UUID) -> Job:
@@ -126,7 +129,7 @@ class Jobs:
 
     async def await_end(self, job_id: UUID, *, timeout: float) -> Job:
         """Return how a job stands once it rests, without blocking the loop; promises and raises what `wait` does."""
-        deadline = self._clock.monotonic() + timeout
+        deadline = self._clock.monotonic() + _checked_wait(timeout)
         for look in count(1):
             delay = await asyncio.to_thread(self._looked, job_id, look, deadline, timeout)
             if isinstance(delay, Job):
@@ -196,6 +199,14 @@ def looked(get: Callable[[], Job], look: int, *, left: Callable[[], float], time
     assert job is not None
     raise TimeoutError(
         f"job {job.id} is {job.state} after {timeout:g} s, and on its way; ask again later with its id"
+    )
+
+
+def _checked_wait(timeout: object) -> float:
+    if isinstance(timeout, (int, float)) and timeout >= 0:  # NaN is neither
+        return timeout
+    raise UsageError(
+        f"timeout={timeout!r} is not allowed: seconds, 0 or more; nobody can promise that a job ends"
     )
 
 
