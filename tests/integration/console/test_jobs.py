@@ -447,6 +447,13 @@ def test_jobs_are_sent_back_by_the_redrive_of_their_messages(run: Any, connectio
     assert "was sent back already, by" in second.err
 
 
+def test_a_length_without_what_it_narrows_is_refused(run: Any) -> None:
+    """Fails when `job list --state running --longer-than 1h` lists all that run, as if each ran for an hour."""
+    alone = run("job", "list", "--state", "running", "--longer-than", "1h")
+    assert (alone.code, "add --stuck" in alone.err) == (2, True)
+    assert run("job", "list", "--stuck", "--longer-than", "1h").code == 0
+
+
 def test_the_commands_ask_show_and_end_with_their_codes(run: Any, connection: Db) -> None:
     """Fails when an act is done without a yes, or a refusal ends as if it had acted."""
     job_id = accepted(connection, recorded(connection, key=None))
@@ -456,9 +463,19 @@ def test_the_commands_ask_show_and_end_with_their_codes(run: Any, connection: Db
     yes = run("job", "cancel", job_id, "--why", "x", given="y\n")
     assert (yes.code, state(connection, job_id)) == (0, "cancelled")
     assert "cancelled at" in yes.out
-    assert run("job", "cancel", job_id, "--why", "x", "--yes").code == 5
+    again = run("job", "cancel", job_id, "--why", "x", given="y\n")
+    assert (again.code, "cancel it?" in again.out) == (5, False), (
+        "a person is asked to confirm what is refused then"
+    )
     doubt = uncertain(connection)
+    rests = run("job", "cancel", doubt, "--why", "x", given="y\n")
+    assert (rests.code, "cancel it?" in rests.out) == (2, False)
+    assert "packhorse quarantine discard" in rests.err
     assert run("job", "resolve", doubt, "--why", "x", "--yes").code == 2
+    both = run("job", "resolve", doubt, "--happened", "--did-not-happen", "--why", "x", "--yes")
+    assert (both.code, state(connection, doubt)) == (2, "uncertain"), (
+        "which of the two was meant is not to be guessed"
+    )
     assert run("job", "resolve", doubt, "--did-not-happen", "--answer", "1", "--why", "x", "--yes").code == 2
     assert run("job", "resolve", doubt, "--happened", "--answer", "{", "--why", "x", "--yes").code == 2
     shown = run("job", "resolve", doubt, "--happened", "--why", "x", given="y\n")

@@ -9,6 +9,7 @@ from tests.support.explained_jobs import NOW, OTHER, effect, of_job
 
 from packhorse.console.jobs.deciding import (
     Verdict,
+    cancelling_words,
     check_cancellable,
     check_redrivable,
     check_resolvable,
@@ -51,6 +52,16 @@ def test_what_can_be_sent_back_is_what_rests(state: JobState) -> None:
 def test_a_job_that_was_sent_back_says_by_whom() -> None:
     with pytest.raises(OwnershipLost, match="already, by ann"):
         check_redrivable(job(state="retrying", reason="redriven", changed_by="ann"))
+
+
+@pytest.mark.case("J-08")
+def test_who_cancels_is_told_what_it_comes_to_and_which_effects_stay_in_doubt() -> None:
+    """Fails when a job that waits for its next run, which would ask the outside system, is taken away without a word of it."""
+    (waits,) = cancelling_words(job(state="accepted"), ())
+    assert "taken back at once" in waits
+    runs, doubt = cancelling_words(job(state="running"), (effect(key="mail-1"), effect(key="mail-2")))
+    assert "is asked to stop" in runs
+    assert "(mail-1, mail-2): once it is cancelled no run asks" in doubt
 
 
 def test_who_sends_back_what_has_expired_is_told_that_no_run_begins() -> None:

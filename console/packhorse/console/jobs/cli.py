@@ -38,7 +38,8 @@ def cancel(
     Take a job back, on the record: at once where nobody runs it, else its worker is asked to stop.
 
     A worker hears it with its next heartbeat, and the job stops where its code asks whether it should; what it has done by
-    then stays done. A job that rests until a person decides is discarded instead; one that has ended stays as it is (exit code 5).
+    then stays done. One that rests until a person decides is refused (exit code 2): packhorse quarantine discard ID gives it up. One
+    that has ended stays as it is (exit code 5).
 
     [bold]Example[/]
       packhorse job cancel 019b76da-a800-7000-8000-000000000000 --why "the customer does not need it any more"
@@ -89,10 +90,10 @@ def redrive(
 def resolve(
     job_id: JobId,
     why: options.Why,
-    happened: Annotated[
-        bool | None,
-        typer.Option("--happened/--did-not-happen", help="What you know of the effect.", show_default=False),
-    ] = None,
+    happened: Annotated[bool, typer.Option("--happened", help="You know that it has happened.")] = False,
+    did_not_happen: Annotated[
+        bool, typer.Option("--did-not-happen", help="You know that it has not, and will not any more.")
+    ] = False,
     effect: Annotated[
         str | None,
         typer.Option("--effect", metavar="KEY", help="Which effect, where several are in doubt."),
@@ -126,8 +127,8 @@ def resolve(
     from packhorse.console.jobs.shell import Decision, answer_from, run_resolve
     from packhorse.core.errors import UsageError
 
-    if happened is None:
-        raise UsageError("say what you know: --happened or --did-not-happen")
+    if happened == did_not_happen:
+        raise UsageError("say what you know: --happened or --did-not-happen, and not both")
     if answer is not None and not happened:
         raise UsageError("--answer goes with --happened: what has not happened was not answered")
     decision = Decision(

@@ -88,6 +88,22 @@ def check_cancellable(job: Job) -> None:
     )
 
 
+def cancelling_words(job: Job, in_doubt: Sequence[Effect]) -> tuple[str, ...]:
+    """Return what cancelling *job* comes to, and what a person should know of it before."""
+    if job.state is JobState.RUNNING:
+        does = "its worker is asked to stop, and what it has done by then stays done; it may end by itself before"
+    else:
+        does = "it is taken back at once, for good: no run of it begins any more"
+    if not in_doubt:
+        return (does,)
+    names = ", ".join(each.key for each in in_doubt[:5])
+    warns = (
+        f"! effects are in doubt ({names}): once it is cancelled no run asks the outside system; packhorse job show {job.id} has their "
+        "idempotency keys"
+    )
+    return does, warns
+
+
 def check_redrivable(job: Job) -> None:
     """
     Check that there is a message of *job* to be sent back.

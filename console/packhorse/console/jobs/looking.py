@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from packhorse.console.jobs.model import Counts, Filter, Page
 
 
+_LONG = "5m"
+"""What --stuck calls long."""
 JobId = Annotated[UUID, typer.Argument(metavar="ID", help="The job's id, which is its message's too.")]
 ShowNames = Annotated[
     bool,
@@ -109,11 +111,13 @@ def list_jobs(
         typer.Option("--stuck", help="Accepted for long, running with its lease over, or uncertain."),
     ] = False,
     longer_than: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--longer-than", metavar="DURATION", help="What --stuck calls long, such as 90s, 5m, 2h."
+            "--longer-than",
+            metavar="DURATION",
+            help=f"What --stuck calls long, such as 90s, 5m, 2h; {_LONG} unless you say so.",
         ),
-    ] = "5m",
+    ] = None,
     counts: Annotated[
         bool, typer.Option("--counts", help="Count all jobs by state and type instead.")
     ] = False,
@@ -145,6 +149,7 @@ def list_jobs(
     from packhorse.core.moments import span_from
 
     settings = options.settings_of(database_url, database_schema)
+    _check_stuck(stuck, longer_than)
     begin, end = span_from(since, until, now=SYSTEM_CLOCK.now())
     wanted = Filter(
         states=frozenset(states or ()),
@@ -154,7 +159,7 @@ def list_jobs(
         since=begin,
         until=end,
         text=text,
-        stuck=_long(longer_than) if stuck else None,
+        stuck=_long(longer_than or _LONG) if stuck else None,
     )
     if counts:
         _check_alone(wanted, after)
@@ -173,6 +178,13 @@ def _long(text: str) -> "timedelta":
     from packhorse.processor.durations import seconds_of
 
     return timedelta(seconds=seconds_of(text, what="--longer-than"))
+
+
+def _check_stuck(stuck: bool, longer_than: str | None) -> None:
+    from packhorse.core.errors import UsageError
+
+    if longer_than is not None and not stuck:
+        raise UsageError("--longer-than says what --stuck calls long; add --stuck, or leave it out")
 
 
 def _check_alone(wanted: "Filter", after: str | None) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from packhorse.console.jobs.deciding import Verdict, chosen_effect
+from packhorse.console.jobs.deciding import Verdict, cancelling_words, check_cancellable, chosen_effect
 from packhorse.console.jobs.render import (
     cancelling_line,
     effect_sheet,
@@ -70,9 +70,12 @@ def run_cancel(
     ) as service:
         if not as_json:
             facts = service.jobs.show(job_id, local=SYSTEM_CLOCK.local).facts
+            check_cancellable(facts.job)  # nobody is asked to confirm what is refused then
             tell(
                 f"job {job_id} of type {facts.job.type} is {facts.job.state} since {at(facts.job.changed_at)}"
             )
+            for line in cancelling_words(facts.job, facts.in_doubt):
+                tell(line)
             tell(f"on the record as {service.people.actor()}: {why.strip()}")
         if not yes:
             confirmed("cancel it?")
