@@ -134,9 +134,10 @@ class Processor:
         Raises:
             UsageError, SettingsError: As `handler` does.
         """
+        checked = checked_class(message)  # here, or a decorator without its class registers nothing
 
         def register(function: Any) -> Any:
-            self._add(declared_job(checked_class(message), function, options))
+            self._add(declared_job(checked, function, options))
             return function
 
         return cast("RegistersJob[M]", register)
@@ -244,7 +245,7 @@ class Processor:
         """
         if not self.all_handlers:
             raise UsageError(
-                f"processor {self.group!r} has no handler; add one with @app.handler(MessageClass)"
+                f"processor {self.group!r} has no handler; add one with @app.handler(MessageClass), or @app.job(MessageClass)"
             )
         for source in self.topics:
             for topic in self.retry_topics(source):
@@ -262,8 +263,10 @@ class Processor:
             after_quarantine=self.after_quarantine,
         )
 
+        checked = checked_class(message)  # here, or a decorator without its class registers nothing
+
         def register(function: Any) -> Any:
-            self._add(made(checked_class(message), function, options))
+            self._add(made(checked, function, options))
             return function
 
         return register

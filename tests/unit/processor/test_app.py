@@ -98,6 +98,18 @@ def test_what_is_no_message_class_is_refused(given: Any) -> None:
         Processor("unit").handler(given)(lambda message, ctx: None)
 
 
+def test_a_decorator_without_its_class_is_refused_where_it_stands() -> None:
+    """Fails when `@app.job` for `@app.job(Class)` registers nothing, in silence, and its messages end in quarantine."""
+
+    def function(message: Placed, ctx: Context) -> None: ...
+
+    given: Any = function
+    app = Processor("unit")
+    for decorator in (app.job, app.handler, app.batch_handler, app.tombstone_handler):
+        with pytest.raises(UsageError, match=r"^.*function.* is no message class"):
+            decorator(given)
+
+
 def test_a_processor_without_handlers_is_refused() -> None:
     with pytest.raises(UsageError, match="has no handler"):
         Processor("unit").check()
