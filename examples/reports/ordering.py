@@ -29,8 +29,10 @@ async def ask(
     Raises:
         InvalidMessage: The title or the year is not allowed.
     """
-    if not 1 <= len(request.title.strip()) <= LONGEST_TITLE:
-        raise InvalidMessage(f"title is to have 1 to {LONGEST_TITLE} characters")
+    if not 1 <= len(request.title.strip()) <= LONGEST_TITLE or not request.title.isprintable():
+        raise InvalidMessage(
+            f"title is to have 1 to {LONGEST_TITLE} characters that can be printed, in one line"
+        )
     if not 2000 <= request.year <= 2100:
         raise InvalidMessage("year is to be from 2000 to 2100")
     handle = await OUTBOX.asubmit(

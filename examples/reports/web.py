@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from examples.reports.desk import Desk
 from examples.reports.people import COOKIE, PEOPLE
 from examples.reports.render import page
-from packhorse.core.errors import InvalidMessage
+from packhorse.core.errors import InvalidMessage, RequestKeyConflict
 from packhorse.producer.jobs.web import Caller
 
 _MOST_FORM = 10_000
@@ -100,6 +100,8 @@ class Pages:
         """Ask for a report, and show how it stands: it is accepted, and not done."""
         try:
             job_id = await self._desk.ask(caller, await _form(request))
+        except RequestKeyConflict:
+            return _html(await self._desk.front(caller, SENT_BEFORE), 422)
         except InvalidMessage as error:
             return _html(await self._desk.front(caller, str(error)), 422)
         return RedirectResponse(f"/reports/{job_id}", 303)
@@ -123,6 +125,7 @@ class Pages:
         return Response(text, media_type="text/csv", headers={**_HEADERS, "Content-Disposition": name})
 
 
+SENT_BEFORE = "this form was sent before with something else in it; here is a fresh one, for one more report"
 NOT_HERE = PlainTextResponse("There is no such report, or it is not yours, or it is not ready.\n", 404)
 FOREIGN = PlainTextResponse("This form was sent by another site.\n", 403)
 

@@ -55,6 +55,7 @@ def test_a_form_that_is_sent_twice_is_one_report(
     assert rows(connection) == (1, 1)
     other = person.post("/", data={**filled, "title": "Other"})
     assert other.status_code == 422
+    assert "this form was sent before" in other.text
     assert rows(connection) == (1, 1)
 
 
@@ -63,6 +64,8 @@ def test_a_form_that_is_sent_twice_is_one_report(
     [
         {"title": ""},
         {"title": "x" * 81},
+        {"title": "a\0b"},
+        {"title": "a\nb"},
         {"year": "1999"},
         {"year": "9" * 50},
         {"year": "x"},
