@@ -8,7 +8,7 @@ from contextlib import suppress
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from packhorse.core.kafka_properties import Property
-from packhorse.processor.kafka.errors import asked, made
+from packhorse.processor.kafka.errors import AWAY, asked, made
 
 NOBODY = "packhorse-questions"
 """Stands where the client wants a group and the question is of none."""
@@ -56,22 +56,49 @@ class Offsets:
         return self._of(places, OFFSET_END, timeout)
 
     def _of(self, places: Sequence[Place], which: int, timeout: float) -> dict[Place, int | KafkaError]:
-        """Ask for all at once; where one of them has no leader, which fails the whole question, for each."""
+        """
+        Ask for all at once, and for those that have a leader once more where one has none, which fails the whole question.
+
+        So at most three times *timeout* go by, however many there are. A broker that is away is not asked again.
+        """
+        client = self._client(NOBODY)
         try:
-            found = self._client(NOBODY).offsets_for_times(
-                [TopicPartition(*place, which) for place in places], timeout=timeout
-            )
+            return _asked(client, places, which, timeout)
         except KafkaException as error:
-            if len(places) == 1:
-                return {places[0]: error.args[0]}
-            return {place: told for one in places for place, told in self._of([one], which, timeout).items()}
-        return {(one.topic, one.partition): one.offset if one.error is None else one.error for one in found}
+            refused: KafkaError = error.args[0]
+        if len(places) == 1 or refused.code() in AWAY:
+            return dict.fromkeys(places, refused)
+        try:
+            led = _led(client, places, timeout)
+            found = _asked(client, led, which, timeout) if led else {}
+        except KafkaException as error:
+            return dict.fromkeys(places, error.args[0])
+        return {place: found.get(place, refused) for place in places}
 
     def _client(self, group: str) -> Consumer:
         with self._making:
             if group not in self._clients:
                 self._clients[group] = made(lambda: Consumer({**self._properties, "group.id": group}))
             return self._clients[group]
+
+
+def _asked(
+    client: Consumer, places: Sequence[Place], which: int, timeout: float
+) -> dict[Place, int | KafkaError]:
+    found = client.offsets_for_times([TopicPartition(*place, which) for place in places], timeout=timeout)
+    return {(one.topic, one.partition): one.offset if one.error is None else one.error for one in found}
+
+
+def _led(client: Consumer, places: Sequence[Place], timeout: float) -> list[Place]:
+    """Return those of *places* that have a leader."""
+    topics = client.list_topics(timeout=timeout).topics
+    return [
+        (topic, partition)
+        for topic, partition in places
+        if topic in topics
+        and partition in topics[topic].partitions
+        and topics[topic].partitions[partition].leader >= 0
+    ]
 
 
 def _leave(clients: dict[str, Consumer]) -> None:
