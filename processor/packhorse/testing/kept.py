@@ -13,7 +13,7 @@ from packhorse.core.text import inert
 from packhorse.processor import AsyncJobContext, JobContext
 from packhorse.processor.durations import Duration
 from packhorse.processor.jobs.driving import Call, Work, adrive, drive
-from packhorse.processor.jobs.effects.calling import in_two_hands
+from packhorse.processor.jobs.effects.calling import checked_hands, in_two_hands
 from packhorse.processor.jobs.effects.deciding import Give, decide
 from packhorse.processor.jobs.effects.model import TIMEOUT, Effect, EffectRow, EffectState, effect_of
 from packhorse.processor.jobs.metadata import JobMetadata
@@ -83,10 +83,10 @@ class Memory:
         refused: tuple[type[Exception], ...] = (),
     ) -> Work[Any]:
         """Call unless it was answered; one whose call has failed is called again."""
-        del refused
         effect = effect_of(
             self.kept.id, key, arguments=arguments, timeout=timeout, verifiable=verify is not None
         )
+        checked_hands(key, call, verify, refused)
         mine = object()
         if self._busy.setdefault(effect.key, mine) is not mine:
             raise in_two_hands(effect.key)

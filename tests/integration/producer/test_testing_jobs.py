@@ -103,11 +103,28 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda ctx: ctx.step("one", lambda: "x" * 65_536), "the limit is 65536"),
     (lambda ctx: ctx.effect("n" * 201, lambda key: 1), "the name of a job's effect is"),
     (lambda ctx: ctx.effect("pay", lambda key: 1, timeout="0s"), "timeout='0s' is not allowed"),
+    (lambda ctx: ctx.effect("pay", lambda: 1), "call.* is called with the idempotency key"),
+    (lambda ctx: ctx.effect("pay", None), "call is NoneType"),
+    (lambda ctx: ctx.effect("pay", lambda key: 1, verify=5), "verify is int"),
+    (
+        lambda ctx: ctx.effect("pay", lambda key: 1, refused=("ValueError",)),
+        "refused: 'ValueError' is not allowed",
+    ),
     (lambda ctx: ctx.effect("pay", lambda key: 1, arguments=object()), "its arguments are nothing that JSON"),
     (lambda ctx: ctx.effect("pay", lambda key: object()), "the answer of effect pay is no JSON"),
     (lambda ctx: ctx.checkpoint(object()), "checkpoint is no JSON"),
     (lambda ctx: ctx.effect("pay", lambda key: ctx.effect("pay", lambda key: 1)), "is being called already"),
 ]
+
+
+def test_a_progress_that_is_no_text_is_refused_as_such() -> None:
+    """Fails when the body gets an error from somewhere inside."""
+
+    def body(job: AmountMoved, ctx: JobContext) -> None:
+        ctx.progress(1, 2, b"half")  # type: ignore[arg-type]
+
+    with pytest.raises(UsageError, match="is bytes; pass text"):
+        run_job(app_of(body), JOB)
 
 
 @pytest.mark.parametrize(("asks", "about"), REFUSED)

@@ -88,6 +88,8 @@ class JobMetadata(Metadata):
                 isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62
             ):
                 raise UsageError(f"progress({name}={value!r}) is not allowed: a whole number from 0")
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"progress(text=…) is {type(text).__name__}; pass text")
         self._run.progress = Progress(done, total, None if text is None else inert(text, limit=MOST_PROGRESS))
 
     def emit(

@@ -39,7 +39,7 @@ def json_of(value: object, *, what: str, most: int) -> str | None:
         size = len(text.encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise BadValue(
-            f"{what} is no JSON: {type(error).__name__}; give dicts, lists, text and numbers"
+            f"{what} is no JSON: {_why(error)}; give dicts, lists, text and finite numbers"
         ) from None
     if _NUL.search(text):
         raise BadValue(f"{what} holds a NUL, which the database does not take")
@@ -48,6 +48,19 @@ def json_of(value: object, *, what: str, most: int) -> str | None:
             f"{what} of {size} bytes as JSON, the limit is {most}; keep it elsewhere and give a reference to it"
         )
     return text
+
+
+def _why(error: Exception) -> str:
+    """Say what is wrong with a value, by its kind alone."""
+    match error:
+        case UnicodeEncodeError():
+            return "it holds half a surrogate pair, which no UTF-8 can carry"
+        case RecursionError():
+            return "it is nested too deep"
+        case ValueError():
+            return "it holds a number that is not finite, or itself"
+        case _:
+            return "it holds an object or a key of a type that JSON has not"
 
 
 def loaded(text: str | None) -> Any:

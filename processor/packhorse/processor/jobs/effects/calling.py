@@ -1,12 +1,13 @@
 """Outside effects for code that runs a job, `def` and `async def`: two thin shells around one core."""
 
 from collections.abc import Awaitable, Callable
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from typing import Any
 
 from packhorse.core.clock import Clock
 from packhorse.core.errors import UsageError
 from packhorse.core.text import inert
+from packhorse.processor.declaring import checked_errors
 from packhorse.processor.durations import Duration
 from packhorse.processor.jobs.driving import AsyncExecute, Execute, Work, adrive, drive
 from packhorse.processor.jobs.effects.model import TIMEOUT, Effect, Verdict, effect_of
@@ -21,6 +22,36 @@ Refused = tuple[type[Exception], ...]
 def in_two_hands(key: str) -> UsageError:
     """Return the error of an effect that another thread or task of the run is calling."""
     return UsageError(f"effect {inert(key)} is being called already; two effects of a job need two keys")
+
+
+def checked_hands(key: str, call: object, verify: object, refused: object) -> Refused:
+    """
+    Return *refused* as a tuple, once it is known that the effect *key* can be called and asked about.
+
+    It comes before the intent: what fails in a function that could not be called at all would be in doubt from then on.
+
+    Raises:
+        UsageError: *call* or *verify* does not take the idempotency key alone, or *refused* names something else than errors.
+    """
+    what = f"effect {inert(str(key))}"
+    for name, function in (("call", call), ("verify", verify)):
+        if name == "verify" and function is None:
+            continue
+        if not callable(function):
+            raise UsageError(
+                f"{what}: {name} is {type(function).__name__}; pass a function that takes the idempotency key"
+            )
+        try:
+            taken = signature(function)
+        except (TypeError, ValueError):
+            continue  # of some functions written in C nobody can tell
+        try:
+            taken.bind("")
+        except TypeError:
+            raise UsageError(
+                f"{what}: {name}{taken} is called with the idempotency key; let it take that alone"
+            ) from None
+    return checked_errors(refused, what=f"{what}: refused")
 
 
 class _Effects:
@@ -131,7 +162,8 @@ class Effects(_Effects):
         effect = effect_of(
             self._run.job_id, key, arguments=arguments, timeout=timeout, verifiable=verify is not None
         )
-        return drive(self._work(effect, call, verify, tuple(refused)), self._execute, self._pause)
+        errors = checked_hands(key, call, verify, refused)
+        return drive(self._work(effect, call, verify, errors), self._execute, self._pause)
 
 
 class AsyncEffects(_Effects):
@@ -164,4 +196,5 @@ class AsyncEffects(_Effects):
         effect = effect_of(
             self._run.job_id, key, arguments=arguments, timeout=timeout, verifiable=verify is not None
         )
-        return await adrive(self._work(effect, call, verify, tuple(refused)), self._execute, self._pause)
+        errors = checked_hands(key, call, verify, refused)
+        return await adrive(self._work(effect, call, verify, errors), self._execute, self._pause)
