@@ -471,6 +471,8 @@ def test_the_commands_ask_show_and_end_with_their_codes(run: Any, connection: Db
     rests = run("job", "cancel", doubt, "--why", "x", given="y\n")
     assert (rests.code, "cancel it?" in rests.out) == (2, False)
     assert "packhorse quarantine discard" in rests.err
+    given_up = run("quarantine", "discard", doubt, "--why", "x", given="n\n")
+    assert "may have happened (charge)" in " ".join(given_up.out.split())
     assert run("job", "resolve", doubt, "--why", "x", "--yes").code == 2
     both = run("job", "resolve", doubt, "--happened", "--did-not-happen", "--why", "x", "--yes")
     assert (both.code, state(connection, doubt)) == (2, "uncertain"), (

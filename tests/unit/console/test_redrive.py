@@ -88,6 +88,15 @@ def test_a_discard_says_what_goes_on_behind_it() -> None:
     assert any("never comes about" in line for line in preview.warnings)
 
 
+@pytest.mark.case("J-08")
+def test_who_gives_up_a_job_is_told_which_of_its_effects_may_have_happened() -> None:
+    """Fails when somebody is told that a payment never comes about which may have been made, and makes it by hand."""
+    row = inbox_row(outcome=Outcome.QUARANTINE)
+    (told,) = previewed(quarantined(), row, None, act=DISCARD, in_doubt=["transfer"]).warnings
+    assert "may have happened (transfer)" in told
+    assert "never comes about" not in told
+
+
 def test_a_redrive_of_a_head_has_nothing_to_say_against_its_order() -> None:
     preview = previewed(quarantined(), inbox_row(outcome=Outcome.QUARANTINE), None, followers=7)
     assert preview.warnings == ()

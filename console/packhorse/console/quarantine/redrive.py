@@ -75,9 +75,12 @@ def previewed(
     *,
     act: str = REDRIVE,
     followers: int = 0,
+    in_doubt: Sequence[str] = (),
 ) -> Preview:
     """
     Return what a redrive or a discard of *message* would do, behind which *followers* messages wait.
+
+    If it is a job's, *in_doubt* names those of its outside effects of which nobody knows whether they have happened.
 
     Raises:
         OwnershipLost: Somebody has acted already; names who and when.
@@ -100,7 +103,7 @@ def previewed(
         quarantined_at=message.quarantined_at,
     )
     steps = _steps(order) if act == REDRIVE else _discards(followers)
-    warnings = _warnings(message, followers) if act == REDRIVE else _warnings_of_discard()
+    warnings = _warnings(message, followers) if act == REDRIVE else _warnings_of_discard(in_doubt)
     return Preview(act=act, order=order, message=message, steps=steps, warnings=warnings)
 
 
@@ -133,8 +136,14 @@ def _discards(followers: int) -> tuple[str, ...]:
     )
 
 
-def _warnings_of_discard() -> tuple[str, ...]:
-    return ("its effect never comes about in this group; see that nobody needs it",)
+def _warnings_of_discard(in_doubt: Sequence[str]) -> tuple[str, ...]:
+    if not in_doubt:
+        return ("its effect never comes about in this group; see that nobody needs it",)
+    warns = (
+        f"outside effects of its job may have happened ({', '.join(in_doubt[:5])}), and no run asks any more: look there by the "
+        "idempotency keys that packhorse job show tells, before anybody does by hand what this job was to do"
+    )
+    return (warns,)
 
 
 def _warnings(message: QuarantinedMessage, followers: int) -> tuple[str, ...]:

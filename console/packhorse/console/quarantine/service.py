@@ -225,6 +225,7 @@ class Quarantine:
             acts[-1] if acts else None,
             act=act,
             followers=self._tables.followers(self._person, message),
+            in_doubt=() if facts.job is None else [each.key for each in facts.job.in_doubt],
         )
 
     def redrive(self, order: Order, *, why: str) -> datetime:
