@@ -12,7 +12,7 @@ from tests.simulation.processor.database import Session
 from tests.simulation.processor.hub import SimQueue, SimThreading, current
 from tests.simulation.processor.statements import STATEMENTS
 
-from packhorse.processor.running import handling, lane, lanes, lanework, marker, opener
+from packhorse.processor.running import handling, lane, lanes, lanework, marker, opener, seats
 from packhorse.processor.storing import marks, parking, postgres, rows, running, steps, store, writing
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.steps import Answer, Steps
@@ -95,6 +95,9 @@ class Deadlines:
     def stop(self) -> bool:
         return False
 
+    def stop_soon(self) -> bool:
+        return False
+
     def forget(self, slot: Any) -> None:
         del slot
 
@@ -152,8 +155,8 @@ def adapted() -> Iterator[None]:
         for module in (watchdog, renewer):
             stack.enter_context(patch.object(module, "threading", SimThreading))
         _small_portions(stack)
-        stack.enter_context(patch.object(lanes, "Lane", PlainLane))
-        stack.enter_context(patch.object(lanes, "AsyncLane", AsyncLane))
+        stack.enter_context(patch.object(seats, "Lane", PlainLane))
+        stack.enter_context(patch.object(seats, "AsyncLane", AsyncLane))
         stack.enter_context(patch.object(lanes, "EventLoop", lambda: None))
         stack.enter_context(patch.object(handling, "Lent", Lent))
         stack.enter_context(patch.object(lanework, "asyncio", _ASYNCIO))

@@ -1,6 +1,6 @@
 """A chunk of jobs, asked request by request: nobody but these tests answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +16,9 @@ from packhorse.processor.jobs.runs import JobRun, Phase
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.endings import Contention, Down
-from packhorse.processor.running.jobwork import FIRST_PORTION, Ended, run_jobs
+from packhorse.processor.running.hands import FULL_HANDS, FullHands, Hands
+from packhorse.processor.running.jobends import Ended
+from packhorse.processor.running.jobwork import FIRST_PORTION, run_jobs
 from packhorse.processor.running.requests import (
     Begin,
     ClaimJobs,
@@ -60,11 +62,15 @@ class Lane:
 
     def __init__(self, *, took: float = 0.0, **but: Any) -> None:
         self.but, self.took, self.now = but, took, 0.0
+        self.hands: Hands = FULL_HANDS
+        self.together = False
         self.asked: list[Any] = []
         self.runs: dict[UUID, JobRun] = {}
 
     def how(self) -> Attempt:
-        return Attempt(jitter=lambda: 0.0, clock=lambda: self.now, time=0.2)
+        return Attempt(
+            jitter=lambda: 0.0, clock=lambda: self.now, time=0.2, hands=self.hands, together=self.together
+        )
 
     def names(self) -> list[str]:
         return [type(one).__name__ for one in self.asked]
@@ -191,3 +197,36 @@ def test_no_more_is_claimed_than_the_time_of_a_chunk_bears() -> None:
     assert len([one for one in lane.asked if isinstance(one, ClaimJobs)]) == 1
     assert len(ended.results) + len(lane.released()) == FIRST_PORTION
     assert not any(isinstance(one, RollBack | LookUpJobs) for one in lane.asked)
+
+
+class LettingGo(FullHands):
+    """Have only *kept* from the second body on."""
+
+    def __init__(self, kept: int) -> None:
+        self.kept, self.open_ones, self.asked = kept, 0, 0
+
+    def open(self, runs: Mapping[int, JobRun]) -> None:
+        self.open_ones = len(runs)
+
+    def take(self, offsets: Collection[int]) -> list[int]:
+        self.asked += 1
+        return [at for at in offsets if self.asked <= self.kept or at == self.kept]
+
+
+def test_of_a_chunk_that_was_handed_on_only_the_one_that_took_long_is_recorded() -> None:
+    """Fails when a lane begins, records or gives back what others were told to."""
+    lane, hands = Lane(), LettingGo(2)
+    lane.hands, lane.together = hands, True
+    ended = lane.drive(members(5))
+    assert hands.open_ones == 5
+    assert ended is not None
+    assert [result.delivery.record.offset for result in ended.results] == [2]
+    assert [one.member.delivery.record.offset for one in lane.asked if isinstance(one, RunJob)] == [1, 2]
+    assert lane.released() == []
+
+
+def test_jobs_that_were_counted_out_are_claimed_at_once() -> None:
+    lane = Lane()
+    lane.together = True
+    lane.drive(members(3 * FIRST_PORTION))
+    assert [len(one.members) for one in lane.asked if isinstance(one, ClaimJobs)] == [3 * FIRST_PORTION]

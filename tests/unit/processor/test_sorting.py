@@ -18,13 +18,13 @@ from packhorse.processor.partition.events import ChunkEnded, Ended
 from packhorse.processor.record import Delivery, Record, Stream, delivery_of, digest_of, key_hash
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.finishing import LOOK_AGAIN
-from packhorse.processor.running.lanes import joined
 from packhorse.processor.running.requests import (
     CountDeliveries,
     LookUp,
     ReleaseKeys,
     RunHandler,
 )
+from packhorse.processor.running.seats import joined
 from packhorse.processor.running.sorting import Sorted, sort
 from packhorse.processor.running.work import (
     RETURNED,

@@ -32,6 +32,7 @@ from packhorse.processor.partition.events import (
     Event,
     Fetched,
     FetchStopped,
+    HandedOn,
     Held,
     LaneBroke,
     Lost,
@@ -153,19 +154,27 @@ class Desk:
 
     def reported(self, report: Report) -> None:
         """Take what a lane or the marker reports; of an earlier ownership it counts for nothing."""
+        slot, event = self._slots.get(report.place), report.event
+        stands = slot is not None and slot.state.generation == report.generation
+        if isinstance(event, HandedOn):
+            if slot is not None and stands and report.number is not None:
+                self._landing.handed_on(slot, report.number, event)
+            return
         if report.number is not None:
             self._dispatcher.ended(report.number)
-        slot = self._slots.get(report.place)
-        if isinstance(report.event, LaneBroke):
-            self._must_stop(report.event.error)
-        if slot is None or slot.state.generation != report.generation:
+        if isinstance(event, LaneBroke):
+            self._must_stop(event.error)
+        if slot is None or not stands:
             return
-        if isinstance(report.event, Opened):
-            self._opened(report.place, slot, report.event)
-        if isinstance(report.event, ChunkEnded):
-            assert report.number is not None
-            report = replace(report, event=self._landing.landed(slot, report.number, report.event))
-        self._handle(report.place, report.event)
+        if isinstance(event, Opened):
+            self._opened(report.place, slot, event)
+        if isinstance(event, ChunkEnded):
+            number = report.number
+            if number is None or number not in slot.flights:
+                return  # ends that were handed on and are back already, with the rest of their chunk
+            self._dispatcher.learn(slot.flights[number], event.took)
+            event = self._landing.landed(slot, number, event)
+        self._handle(report.place, event)
 
     def committed(self, place: Place, position: int) -> None:
         """Take that the coordinator has confirmed a commit."""

@@ -6,11 +6,13 @@ from types import MappingProxyType
 
 from packhorse.processor.member.gates import Gates
 from packhorse.processor.member.jobs import ChunkJob, Place
+from packhorse.processor.member.pacing import Paces
 from packhorse.processor.member.ports import Works
 from packhorse.processor.member.queue import Waiting
 from packhorse.processor.member.rationing import NO_RATION, Ration, Rations
 from packhorse.processor.member.sharing import Sharing
 from packhorse.processor.member.slot import Slot
+from packhorse.processor.partition.events import Took
 from packhorse.processor.partition.state import Limits
 from packhorse.processor.running.attempting import MOST_SAVEPOINTS
 
@@ -55,6 +57,7 @@ class Dispatcher:
         self._rations = Rations(ration)
         self._ranks = ranks
         self._given = 0
+        self._paces = Paces()
         self._turns = {False: 0, True: 0}
 
     @property
@@ -74,6 +77,11 @@ class Dispatcher:
         if self._marked.pop(number, None) is not None or was_full:
             for slot in self._slots.values():
                 slot.dry = False
+
+    def learn(self, chunk: Sequence[Waiting], took: Took) -> None:
+        """Take how long the bodies of *chunk* took."""
+        if took.bodies and (name := chunk[0].kind.paced) is not None:
+            self._paces.learn(name, took)
 
     def dispatch(self, now: float) -> None:
         """Hand chunks to the lanes that have nothing to do: to whom, `Sharing` says, and of sources and retry topics each partition in turn."""
@@ -110,7 +118,12 @@ class Dispatcher:
             limit = min(slot.state.limit, MOST_SAVEPOINTS) if slot.careful else slot.state.limit
             shut = {*self._gates.shut, *self._rations.full} if self._rations.full else self._gates.shut
             chunk = slot.queue.take(
-                limit, lonely=slot.suspects, shut=shut, barred=self._barred(slot), slow=slow
+                limit,
+                lonely=slot.suspects,
+                shut=shut,
+                barred=self._barred(slot),
+                slow=slow,
+                pace=self._paces.most,
             )
             if chunk:
                 self._given += 1

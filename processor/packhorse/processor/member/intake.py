@@ -86,7 +86,8 @@ class Intake:
 def _kind_of(handler: Handler) -> Kind:
     batch = handler.name if handler.kind == "batch" else None
     alone = handler.isolation == "message"
-    is_job = handler.job is not None
-    if not handler.is_async and batch is None and not alone and not is_job:
+    if handler.job is not None:
+        return Kind(is_async=handler.is_async, job=True, paced=handler.name if alone else None)
+    if not handler.is_async and batch is None and not alone:
         return PLAIN
-    return Kind(is_async=handler.is_async, batch=batch, alone=alone, job=is_job)
+    return Kind(is_async=handler.is_async, batch=batch, alone=alone)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from packhorse.processor.member.fence import Fence
 from packhorse.processor.member.queue import Waiting
 from packhorse.processor.outcomes import Reason
-from packhorse.processor.partition.events import Event
+from packhorse.processor.partition.events import Event, HandedOn
 from packhorse.processor.record import Stream
 
 Place = tuple[str, int]
@@ -51,6 +51,7 @@ class ChunkJob(Job):
         tried: Offsets that were handed over before in this ownership.
         probe: The handler whose one message tries whether it may go on: a failure is not charged. None: it is no probe.
         shut: Names of handlers that are stopped: no follower of theirs is run, but one as the probe.
+        ended: Its members are jobs whose bodies have ended: that is recorded, and nothing is run, whoever has the partition.
     """
 
     chunk: Sequence[Waiting]
@@ -66,15 +67,16 @@ class ChunkJob(Job):
     tried: frozenset[int] = frozenset()
     probe: str | None = None
     shut: frozenset[str] = frozenset()
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of a job; *number* is None for what no lane did."""
+    """What became of a job, or of a part of it; *number* is None for what no lane did."""
 
     place: Place
     generation: int
-    event: Event
+    event: Event | HandedOn
     number: int | None = None
 
 

@@ -11,7 +11,7 @@ from packhorse.processor.member.gates import Gates
 from packhorse.processor.member.jobs import Place
 from packhorse.processor.member.queue import Waiting
 from packhorse.processor.member.slot import Slot
-from packhorse.processor.partition.events import ChunkEnded, Ended
+from packhorse.processor.partition.events import ChunkEnded, Ended, HandedOn
 from packhorse.processor.partition.state import Limits
 
 CAREFUL = 30
@@ -57,6 +57,21 @@ class Landing:
             gone = {one.delivery.record.offset for one in chunk} - set(event.left)
             slot.tried -= gone
         return event
+
+    def handed_on(self, slot: Slot, number: int, event: HandedOn) -> None:
+        """Take that the lane with the chunk *number* has some of it no more; of one that has ended by now all that was left is back."""
+        chunk = slot.flights.get(number)
+        if chunk is None:
+            return
+        left = [one for one in chunk if one.delivery.record.offset in event.left]
+        ended = [one for one in chunk if one.delivery.record.offset in event.ended]
+        gone = event.left | event.ended
+        slot.flights[number] = [one for one in chunk if one.delivery.record.offset not in gone]
+        slot.queue.settle(left, event.left, {}, self._clock.monotonic())
+        if ended:
+            slot.flights[event.number] = ended
+            slot.state = replace(slot.state, running=slot.state.running + 1)
+        slot.dry = False
 
     def let_go(self, slot: Slot, generation: int) -> None:
         """

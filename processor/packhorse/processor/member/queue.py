@@ -10,7 +10,7 @@ key, or whose handler takes no order, is bound to nothing.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from packhorse.processor.partition.state import Load
@@ -29,12 +29,14 @@ class Kind(NamedTuple):
         batch: Name of the batch handler that takes them together; None for handlers of one message.
         alone: Nothing may share a chunk with it.
         job: They are bodies of jobs.
+        paced: Name of the handler whose jobs share a chunk among themselves, as many as `take` is told; None for others.
     """
 
     is_async: bool = False
     batch: str | None = None
     alone: bool = False
     job: bool = False
+    paced: str | None = None
 
 
 PLAIN = Kind()
@@ -130,6 +132,7 @@ class Queue:
         shut: Collection[str] = (),
         barred: Collection[int] = (),
         slow: bool = True,
+        pace: Callable[[str], int] = lambda name: 1,  # noqa: ARG005 its name says what it is
     ) -> list[Waiting]:
         """
         Return the next chunk, at most *limit* records of one kind, in order for each key; empty when nothing may run.
@@ -140,6 +143,7 @@ class Queue:
             shut: Gates that are shut: records behind one are passed over, and those of their keys with them.
             barred: Offsets that are passed over in the same way.
             slow: Whether a key that is known as slow may go now; it goes alone.
+            pace: Says how many of a paced kind may share a chunk, by the name of their handler.
         """
         chunk: list[Waiting] = []
         passed: list[Waiting] = []
@@ -165,6 +169,8 @@ class Queue:
                 if key is not None:
                     blocked.add(key)
                 continue
+            if not chunk and one.kind.paced is not None:
+                limit = min(limit, pace(one.kind.paced))
             chunk.append(one)
             if alone:
                 break

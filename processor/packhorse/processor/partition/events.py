@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from packhorse.processor.breaking.brake import Seen
@@ -64,6 +65,25 @@ class Fetched:
     last: int
 
 
+class Took(NamedTuple):
+    """How long bodies of jobs took: how many there were, the seconds of all together, and of the longest."""
+
+    bodies: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    def and_one(self, seconds: float) -> "Took":
+        """Return it with one body more."""
+        return Took(self.bodies + 1, self.seconds + seconds, max(self.longest, seconds))
+
+    def and_more(self, seconds: float) -> "Took":
+        """Return it with *seconds* more for what bodies wanted written with their success."""
+        return self._replace(seconds=self.seconds + seconds)
+
+
+NO_TIME = Took()
+
+
 class Ended(StrEnum):
     """How a chunk ended."""
 
@@ -102,6 +122,7 @@ class ChunkEnded:
         down: Gate of a handler which says that a system behind it is down.
         error: What happened (AWAY), or why the process must stop (STOPPED).
         failed: A member failed, and what it did had to be undone: the next chunks are run with care.
+        took: How long bodies of jobs took.
     """
 
     ended: Ended
@@ -124,6 +145,23 @@ class ChunkEnded:
     ran: Ran | None = None
     down: str = ""
     error: str = ""
+    took: Took = NO_TIME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOn:
+    """
+    A body takes longer than the jobs that were claimed with it shall wait: the lane keeps that one alone.
+
+    Attributes:
+        ended: Offsets of jobs whose body has ended; the chunk *number* records that, beside the lanes.
+        number: Of that chunk; 0 where none has ended.
+        left: Offsets of jobs that were not begun, and are given back.
+    """
+
+    ended: frozenset[int]
+    number: int
+    left: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,16 +43,18 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
         case MarkStart(offset):
             return _begun(plant, spot, offset)
         case ClaimJobs() | LookUpJobs() | FinishJobs() | ReleaseJobs():
-            return _of_jobs(request, plant)
+            return _of_jobs(request, plant, work)
         case _:
             return _of_keys(request, plant, source)
 
 
-def _of_jobs(request: ClaimJobs | LookUpJobs | FinishJobs | ReleaseJobs, plant: Plant) -> Steps[object]:
+def _of_jobs(
+    request: ClaimJobs | LookUpJobs | FinishJobs | ReleaseJobs, plant: Plant, work: Work
+) -> Steps[object]:
     """Return the statements that answer a request about jobs."""
     match request:
         case ClaimJobs(members):
-            return claimed(plant, members)
+            return claimed(plant, members, ended=work.ended)
         case LookUpJobs(ids):
             return plant.store.look_up_jobs(ids)
         case FinishJobs(ends):

@@ -124,10 +124,10 @@ class AsyncLane:
         if task is not None:
             self._loop.get().call_soon_threadsafe(task.cancel)
 
-    def abandon(self) -> None:
-        """Let what still runs count for nothing: its handler does not come back. From any thread."""
+    def abandon(self, mine: Callable[[Sequence[JobRun]], list[JobRun]] = list) -> None:
+        """Let what still runs count for nothing, of jobs those that are *mine*: its handler does not come back. From any thread."""
         self._gone.up = True
-        for run in self._runs:
+        for run in mine(self._runs):
             abandon(run)
         self._plant.deadlines.forget(self._deadline)
         if (connection := self._link.open) is not None:

@@ -32,6 +32,7 @@ from packhorse.processor.record import Delivery
 from packhorse.processor.running.attempting import attempt
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
 from packhorse.processor.running.finishing import finish
+from packhorse.processor.running.hands import FULL_HANDS, Hands
 from packhorse.processor.running.jobwork import run_jobs
 from packhorse.processor.running.judging import (
     after_run,
@@ -121,6 +122,7 @@ class Chunk:
             quick=tuple(how.quick),
             failed=how.failed,
             tallies={} if self.work.probe else self._tallies(),
+            took=how.took,
             **({"ran": how.ran} | more),
         )
 
@@ -133,9 +135,11 @@ def run_batch(
     clock: Callable[[], float],
     skip_unknown: bool = False,
     report: Report | None = None,
+    hands: Hands = FULL_HANDS,
 ) -> Batch:
     """
-    Yield what deals with *work*, and return how it ended; *report* is told what was committed, and how many duplicates.
+    Yield what deals with *work*, and return how it ended; *report* is told what was committed, and how many duplicates; jobs
+    that are not quick share *hands*.
 
     However it breaks off, its transaction is rolled back first: left open it would hold its locks against the next owner.
     Raises nothing but programming errors: what the lane throws in becomes the way the chunk ended.
@@ -149,6 +153,8 @@ def run_batch(
         in_hand=[delivery.record.offset for delivery in work.deliveries],
         again=work.tried,
         probe=work.probe,
+        hands=hands if work.paced else FULL_HANDS,
+        together=work.paced,
     )
     chunk = Chunk(work=work, app=app, how=how, skip_unknown=skip_unknown)
     try:
@@ -190,6 +196,7 @@ def _deal_with(chunk: Chunk) -> Batch:
         each = [one for one in each if not below_watermark(one[0], work)]
     before: object = None
     for _ in range(MOST_CONFLICTS):
+        each = [one for one in each if chunk.how.hands.has(one[0].record.offset)]
         ids = [delivery.id for delivery, _ in each]
         keys = list({key: None for _, key in each if key is not None})
         known: Known = yield LookUp(ids, keys)

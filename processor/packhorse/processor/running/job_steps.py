@@ -14,7 +14,7 @@ from packhorse.processor.storing.store import Steps
 NO_AGE = 0.0
 
 
-def claimed(plant: Plant, members: Sequence[Member]) -> Steps[dict[UUID, HadJob]]:
+def claimed(plant: Plant, members: Sequence[Member], *, ended: bool = False) -> Steps[dict[UUID, HadJob]]:
     """
     Take the jobs of *members* under leases, as far as they may run, and enter their runs; return them by job.
 
@@ -28,6 +28,8 @@ def claimed(plant: Plant, members: Sequence[Member]) -> Steps[dict[UUID, HadJob]
         run = runs.of(job_id)
         if run is not None and not run.lost and run.phase is Phase.ENDED:
             found[job_id] = HadJob(run, None, NO_AGE)
+        elif ended:
+            continue
         elif run is None or run.lost or run.phase is Phase.IDLE:
             was = run.token if run is not None and run.phase is Phase.IDLE else None
             wanted[job_id] = Wanted(job_id, plant.chance.token(), was, member.attempt)

@@ -107,10 +107,10 @@ class Lane:
         else:
             self._link.cancel()
 
-    def abandon(self) -> None:
-        """Let what still runs count for nothing: its handler does not come back. From any thread."""
+    def abandon(self, mine: Callable[[Sequence[JobRun]], list[JobRun]] = list) -> None:
+        """Let what still runs count for nothing, of jobs those that are *mine*: its handler does not come back. From any thread."""
         self._gone.up = True
-        for run in self._runs:
+        for run in mine(self._runs):
             abandon(run)
         self._plant.deadlines.forget(self._deadline)
         self._link.terminate(left_by(self, self._plant))

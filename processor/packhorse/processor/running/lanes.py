@@ -1,95 +1,27 @@
 """The threads that work for the loop: lanes, each with a connection of its own, the opener and the marker."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count as counting
 from queue import SimpleQueue
 
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.processor.member.jobs import ChunkJob, Job, Move, OpenJob, Place, Report
 from packhorse.processor.member.queue import Waiting
-from packhorse.processor.partition.events import ChunkEnded, Ended, Event, LaneBroke
+from packhorse.processor.partition.events import ChunkEnded, Ended, Event, HandedOn, LaneBroke
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.async_lane import AsyncLane
 from packhorse.processor.running.batch import run_batch
 from packhorse.processor.running.event_loop import EventLoop
 from packhorse.processor.running.faults import describe
-from packhorse.processor.running.lane import Lane
 from packhorse.processor.running.marker import Marker
 from packhorse.processor.running.measure import Measure
 from packhorse.processor.running.opener import Opener
-from packhorse.processor.running.tallying import summed
+from packhorse.processor.running.seats import Seat, joined
 from packhorse.processor.running.work import Work
 
 CANCEL_WAIT = 3.0
 """Seconds that asking the database to end what runs may take; one question takes up to two."""
-
-
-class _Seat:
-    """
-    One thread of the lanes: its two lanes, each made when it is first needed, and the job in hand.
-
-    Attributes:
-        job: What it works on.
-        is_gone: Its handler does not come back from its time-out: another seat has taken its place, and what it still does
-            counts for nothing.
-    """
-
-    def __init__(self, plant: Plant, loop: EventLoop, stuck: Callable[["_Seat"], None]) -> None:
-        self._plant = plant
-        self._loop = loop
-        self._stuck = stuck
-        self._plain: Lane | None = None
-        self._other: AsyncLane | None = None
-        self.thread = threading.current_thread()
-        self.job: ChunkJob | None = None
-        self.is_gone = False
-
-    def of(self, *, is_async: bool) -> Lane | AsyncLane:
-        if is_async:
-            if self._other is None:
-                self._other = AsyncLane(self._plant, self._loop, lambda: self._stuck(self))
-            return self._other
-        if self._plain is None:
-            self._plain = Lane(self._plant, lambda: self._stuck(self))
-        return self._plain
-
-    def cancel(self) -> None:
-        for lane in self._lanes():
-            lane.cancel()
-
-    def abandon(self) -> None:
-        for lane in self._lanes():
-            lane.abandon()
-
-    def close(self) -> None:
-        for lane in self._lanes():
-            lane.close()
-
-    def _lanes(self) -> list[Lane | AsyncLane]:
-        return [lane for lane in (self._plain, self._other) if lane is not None]
-
-
-def joined(first: ChunkEnded, then: ChunkEnded) -> ChunkEnded:
-    """Return how a chunk ended whose lane came to *first*, and one of the other kind, with those that are left to it, to *then*."""
-    left = tuple(at for at in first.left if at not in first.others or at in then.left)
-    how = first if then.ended is Ended.WELL else then
-    return replace(
-        then,
-        ended=how.ended,
-        wait=how.wait,
-        done=first.done + then.done,
-        left=left,
-        tried=(first.tried | then.tried).intersection(left),
-        held={**first.held, **then.held},
-        gated={**first.gated, **then.gated},
-        alone=first.alone,
-        slow=(*first.slow, *then.slow),
-        quick=(*first.quick, *then.quick),
-        failed=first.failed or then.failed,
-        tallies=summed(first.tallies, then.tallies),
-        ran=then.ran if first.ran is None else first.ran,
-    )
 
 
 class Lanes:
@@ -106,12 +38,15 @@ class Lanes:
         self._jobs: SimpleQueue[ChunkJob | None] = SimpleQueue()
         self.reports: SimpleQueue[Report] = SimpleQueue()
         self._loop = EventLoop()
+        self._ends: SimpleQueue[ChunkJob | None] = SimpleQueue()
+        self._numbers = counting(-1, -1)
+        self._recorders = self._owed = 0
         self._lock = threading.Lock()
-        self._running: dict[Place, set[_Seat]] = {}
+        self._running: dict[Place, set[Seat]] = {}
         self._marker = Marker(plant, self.reports)
         self._opener = Opener(plant, self.reports, prepare=self._marker.prepare)
         self._threads = [
-            threading.Thread(target=self._serve, name=f"packhorse-lane-{n}", daemon=True)
+            threading.Thread(target=self._serve, args=(self._jobs,), name=f"packhorse-lane-{n}", daemon=True)
             for n in range(count)
         ]
 
@@ -151,6 +86,8 @@ class Lanes:
         """Let the threads end once their queues are empty; wait up to *wait* seconds for all of them."""
         for _ in self._threads:
             self._jobs.put(None)
+        for _ in range(self._recorders):
+            self._ends.put(None)
         self._opener.submit(None)
         self._marker.submit(None)
         self._join([self._opener.thread, self._marker.thread, *self._threads], wait)
@@ -161,9 +98,34 @@ class Lanes:
         for thread in threads:
             thread.join(max(0.0, until - clock.monotonic()))
 
-    def _serve(self) -> None:
-        seat = _Seat(self._plant, self._loop, self._stuck)
-        while (job := self._jobs.get()) is not None:
+    def _hand_on(self, job: ChunkJob, ended: frozenset[int], left: frozenset[int]) -> None:
+        """
+        Tell the loop what the lane with *job* has no more, and record the ends among it beside the lanes; from any thread.
+
+        All lanes may be busy for hours, with jobs that take as long. The loop hears of the chunk first: else it would take what is
+        reported of that for an earlier ownership's.
+        """
+        number = next(self._numbers) if ended else 0
+        event = HandedOn(ended=ended, number=number, left=left)
+        self.reports.put(Report(place=job.place, generation=job.generation, event=event, number=job.number))
+        if ended:
+            chunk = [one for one in job.chunk if one.delivery.record.offset in ended]
+            self._record(replace(job, number=number, chunk=chunk, ended=True))
+
+    def _record(self, job: ChunkJob) -> None:
+        """Have a thread beside the lanes record ends: one that has nothing to do, or one more, since what is written with them may take long."""
+        with self._lock:
+            self._owed += 1
+            grows = self._owed > self._recorders
+            self._recorders += grows
+        self._ends.put(job)
+        if grows:
+            name = f"packhorse-recorder-{self._recorders}"
+            threading.Thread(target=self._serve, args=(self._ends,), name=name, daemon=True).start()
+
+    def _serve(self, jobs: "SimpleQueue[ChunkJob | None]") -> None:
+        seat = Seat(self._plant, self._loop, stuck=self._stuck, hand_on=self._hand_on)
+        while (job := jobs.get()) is not None:
             seat.job = job
             self._running.setdefault(job.place, set()).add(seat)
             try:
@@ -175,12 +137,13 @@ class Lanes:
                 seat.job = None
                 if seat.is_gone:
                     break
+                self._owed -= job.ended
             self.reports.put(
                 Report(place=job.place, generation=job.generation, event=event, number=job.number)
             )
         seat.close()
 
-    def _stuck(self, seat: _Seat) -> None:
+    def _stuck(self, seat: Seat) -> None:
         """
         Go on without a handler that did not come back from its time-out: report its chunk, and let another thread take its place.
 
@@ -192,6 +155,8 @@ class Lanes:
             if job is None or seat.is_gone:
                 return
             seat.is_gone = True
+            self._recorders -= job.ended
+            self._owed -= job.ended
         self._plant.board.vitals.forget(seat.thread)
         seat.abandon()
         offsets = tuple(one.delivery.record.offset for one in job.chunk)
@@ -212,23 +177,26 @@ class Lanes:
         sure = bool(held) or job.suspected
         event = ChunkEnded(ended=Ended.WELL, left=offsets, stuck=stuck, sure=sure, alone=len(offsets) == 1)
         self.reports.put(Report(place=job.place, generation=job.generation, event=event, number=job.number))
-        self._seat()
+        if not job.ended:
+            self._seat()
 
     def _seat(self) -> None:
         """Start one thread more."""
         number = len(self._threads)
-        thread = threading.Thread(target=self._serve, name=f"packhorse-lane-{number}", daemon=True)
+        thread = threading.Thread(
+            target=self._serve, args=(self._jobs,), name=f"packhorse-lane-{number}", daemon=True
+        )
         self._threads.append(thread)
         thread.start()
         self._plant.board.vitals.expect(thread)
 
-    def _broke(self, seat: _Seat, error: Exception) -> Event:
+    def _broke(self, seat: Seat, error: Exception) -> Event:
         told = describe(error)
         self._plant.log.error("a lane met an error that nobody foresaw", error=told)
         seat.close()
         return LaneBroke(error=told)
 
-    def _chunk(self, seat: _Seat, job: ChunkJob) -> Event:
+    def _chunk(self, seat: Seat, job: ChunkJob) -> Event:
         is_async = job.chunk[0].kind.is_async
         ended = self._piece(seat, job, job.chunk, is_async=is_async)
         rest = [one for one in job.chunk if one.delivery.record.offset in ended.others]
@@ -237,9 +205,9 @@ class Lanes:
         # Behind a finished head, handlers of both kinds may wait: each goes on where the other had to stop.
         return joined(ended, self._piece(seat, job, rest, is_async=not is_async))
 
-    def _piece(self, seat: _Seat, job: ChunkJob, chunk: Sequence[Waiting], *, is_async: bool) -> ChunkEnded:
+    def _piece(self, seat: Seat, job: ChunkJob, chunk: Sequence[Waiting], *, is_async: bool) -> ChunkEnded:
         left = tuple(one.delivery.record.offset for one in chunk)
-        if job.fence.up:
+        if job.fence.up and not job.ended:
             return ChunkEnded(ended=Ended.GIVEN_UP, left=left)
         lane = seat.of(is_async=is_async)
         try:
@@ -255,8 +223,13 @@ class Lanes:
             clock=plant.clock.monotonic,
             skip_unknown=plant.skip_unknown,
             report=self._measure.batch(work),
+            hands=seat.hands,
         )
-        return lane.run(batch, work, job.fence)
+        seat.hands.begin(job)
+        try:
+            return lane.run(batch, work, job.fence)
+        finally:
+            seat.hands.end()
 
     def _work_of(self, job: ChunkJob, chunk: Sequence[Waiting], *, is_async: bool) -> Work:
         return Work(
@@ -276,5 +249,7 @@ class Lanes:
             probe=job.probe,
             shut=job.shut,
             is_async=is_async,
+            paced=job.chunk[0].kind.paced is not None,
+            ended=job.ended,
             time=self._plant.chunk_time,
         )

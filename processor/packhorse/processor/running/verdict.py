@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from packhorse.core.errors import DatabaseUnavailable
+from packhorse.processor.partition.events import NO_TIME, Took
 from packhorse.processor.running.endings import Contention, Down, GivenUp, Probed, Stopped
+from packhorse.processor.running.hands import FULL_HANDS, Hands
 from packhorse.processor.running.judging import after_run
 from packhorse.processor.running.work import (
     Claim,
@@ -41,6 +43,9 @@ class Attempt:
         probe: The handler of which one message tries whether it may go on; None when none does.
         ran: How that ended.
         most: Members that a batch handler is given at once, after it failed with more.
+        hands: Which jobs of the chunk are still the lane's.
+        together: Jobs are claimed all at once, as they were counted out.
+        took: How long bodies of jobs took.
     """
 
     jitter: Callable[[], float]
@@ -61,6 +66,9 @@ class Attempt:
     probe: str | None = None
     ran: Ran | None = None
     most: int | None = None
+    hands: Hands = FULL_HANDS
+    together: bool = False
+    took: Took = NO_TIME
 
     def runs(self, members: Sequence[Member]) -> None:
         """Remember who runs, or what stands for it."""

@@ -38,6 +38,8 @@ class Work:
             is not charged. None: it is no probe.
         shut: Names of handlers that are stopped: no follower of theirs is run, but one as the probe.
         is_async: The lane is one of `async def` handlers.
+        paced: They are jobs of a type that declares nothing: none waits for long for another.
+        ended: They are jobs whose bodies have ended: that is recorded, and nothing is run.
         time: Seconds after which the chunk is cut: what has run is committed, the rest comes again.
     """
 
@@ -58,6 +60,8 @@ class Work:
     probe: str | None = None
     shut: frozenset[str] = frozenset()
     is_async: bool = False
+    paced: bool = False
+    ended: bool = False
     time: float = 0.2
 
     def key_of(self, at: int) -> str | None:

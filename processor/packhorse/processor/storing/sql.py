@@ -241,6 +241,7 @@ _PARTS = {
     "{finished}": sql_parking.FINISHED,
     "{free}": sql_parking.FREE,
     "{loose}": sql_running.LOOSE,
+    "{brief}": sql_jobs.BRIEF,
     "{owned}": sql_effects.OWNED,
     "{incarnation}": INCARNATION,
     "{durable}": DURABLE,

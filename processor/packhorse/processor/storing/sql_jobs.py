@@ -1,5 +1,8 @@
 """Statements on jobs, their leases and what waits for its time; `{schema}` is a checked name."""
 
+# Waits for no lock for long, in this transaction.
+BRIEF = """(SELECT set_config('lock_timeout', '50ms', true) AS mode)"""
+
 # Jobs are always asked for by their ids here. What is asked of their state beside that is hidden from the planner by `|| ''`: where
 # it believes that few jobs are open, it would read the whole index of open ones instead, for each chunk of a backlog.
 
@@ -84,7 +87,9 @@ WITH ends AS MATERIALIZED (
     RETURNING j.id
 )
 SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o"""
-FINISH_JOBS = _FINISH.replace("{most}", "")
+#
+# Of several none waits for long for a row that a caller has locked, who cancels it say and takes his time: then each is ended by itself.
+FINISH_JOBS = _FINISH.replace("{most}", "CROSS JOIN {brief} l WHERE l.mode IS NOT NULL")
 # The same of one job; why there are two, see CLAIM_JOB.
 FINISH_JOB = _FINISH.replace("{most}", "LIMIT 1")
 
