@@ -30,6 +30,10 @@ def look_up(c: Session, v: Row) -> Done:
     return rows or [(*known, *[None] * 10, parked)], 0
 
 
+def look_up_one(c: Session, v: Row) -> Done:
+    return look_up(c, v)
+
+
 def _known(c: Session, source: str, one: Any, inbox: Row) -> tuple[Any, ...]:
     now = c.hub.now
     stopped, again = c.see("quarantined", (source, one)), None
@@ -748,6 +752,7 @@ STATEMENTS: dict[str, Callable[[Session, Row], Done]] = {
         lock_releasable,
         look_in_hands,
         look_up,
+        look_up_one,
         lost_redrives,
         mark_start,
         move_watermarks,

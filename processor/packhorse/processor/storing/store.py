@@ -75,7 +75,8 @@ class Store(JobSteps, MarkSteps, ParkingSteps, RunningSteps, WritingSteps):
         The keys, as hashes, are looked for only where any key of the topic is parked.
         """
         which = {**self._place(stream, partition), "source": stream.source, "ids": uuids(ids), **span(ids)}
-        answer = yield Statement(self.queries.look_up, which)
+        query = self.queries.look_up_one if len(ids) == 1 else self.queries.look_up
+        answer = yield Statement(query, which)
         if not answer.rows:
             return Known(None, False, None, {})
         position, same, now = answer.rows[0][:3]
