@@ -70,8 +70,9 @@ class JobOptions(TypedDict, total=False):
         after_deadline: What becomes of one that takes longer: "quarantine", with the reason `deadline`, or "expire".
         priorities: Those of `outbox.submit` that the workers read, each a topic of its own: "high" (`<topic>.high`), "normal" (the
             topic) and "low" (`<topic>.low`). Lanes that are free look at high ones first, and at every eighth turn at low ones.
-        quick: Its runs take milliseconds: several share a claim and a transaction for their ends. One that takes long then
-            keeps those that were claimed with it waiting.
+        quick: Its runs take milliseconds: several share a claim and a transaction for their ends, from the first one on. One that
+            takes long then keeps those that were claimed with it waiting. Of a type that does not say it as many share as are seen to
+            be quick, and none waits for long.
         lanes: Most of them that run at once in a process. None: together with other types that say nothing all but one where there
             is short work (handlers of messages, quick jobs), else all but one where there are other types.
         keep_result, keep: How long after its end a job's result, and its row with its history, are kept. None: as set.

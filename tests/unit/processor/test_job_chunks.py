@@ -17,7 +17,7 @@ from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.endings import Contention, Down
 from packhorse.processor.running.hands import FULL_HANDS, FullHands, Hands
-from packhorse.processor.running.jobends import Ended
+from packhorse.processor.running.jobends import MOST_TRIES, Ended
 from packhorse.processor.running.jobwork import FIRST_PORTION, run_jobs
 from packhorse.processor.running.requests import (
     Begin,
@@ -27,6 +27,7 @@ from packhorse.processor.running.requests import (
     FinishJobs,
     HadJob,
     LookUpJobs,
+    RecordJobs,
     ReleaseJobs,
     RollBack,
     RunJob,
@@ -105,7 +106,7 @@ class Lane:
             case RunJob():
                 self.now += self.took
                 return RETURNED
-            case FinishJobs(ends):
+            case FinishJobs(ends) | RecordJobs(ends):
                 return frozenset(result.delivery.id for result, _ in ends)
             case Write():
                 return True
@@ -113,15 +114,33 @@ class Lane:
                 return None
 
 
-def test_the_end_and_the_message_are_written_between_one_begin_and_one_commit() -> None:
+def failing(request: Any) -> Any:
+    """Let the second body fail for good."""
+    is_second = request.member.delivery.record.offset == 2
+    return Ran(Failure.PERMANENT, "failed", "no") if is_second else None
+
+
+def test_ends_as_most_are_one_statement_with_their_messages() -> None:
+    """Fails when a job that succeeds costs round trips that it need not."""
     lane = Lane()
+    ended = lane.drive(members(2))
+    assert lane.names() == ["ClaimJobs", "DecodeAll", "RunJob", "RunJob", "RecordJobs"]
+    assert ended is not None
+    assert [result.outcome for result in ended.results] == [Outcome.DONE] * 2
+    record = lane.asked[-1]
+    assert isinstance(record, RecordJobs)
+    assert {run.job_id for _, run in record.ends} == {UUID(int=1), UUID(int=2)}
+
+
+def test_other_ends_and_their_messages_are_written_between_one_begin_and_one_commit() -> None:
+    lane = Lane(RunJob=failing)
     ended = lane.drive(members(2))
     assert lane.names() == [
         *("ClaimJobs", "DecodeAll", "RunJob", "RunJob"),
         *("Begin", "FinishJobs", "Write", "CommitTransaction"),
     ]
     assert ended is not None
-    assert [result.outcome for result in ended.results] == [Outcome.DONE] * 2
+    assert [result.outcome for result in ended.results] == [Outcome.DONE, Outcome.QUARANTINE]
     commit = lane.asked[-1]
     assert isinstance(commit, CommitTransaction)
     assert {run.job_id for run in commit.runs} == {UUID(int=1), UUID(int=2)}
@@ -148,22 +167,32 @@ def test_what_ran_is_recorded_and_the_rest_given_back_when_a_body_says_that_a_sy
     with pytest.raises(Down):
         lane.drive(members(3))
     assert set(lane.released()) == {UUID(int=2), UUID(int=3)}
-    (finish,) = [one for one in lane.asked if isinstance(one, FinishJobs)]
-    assert [result.delivery.id for result, _ in finish.ends] == [UUID(int=1)]
+    (record,) = [one for one in lane.asked if isinstance(one, RecordJobs)]
+    assert [result.delivery.id for result, _ in record.ends] == [UUID(int=1)]
 
 
-def test_whose_lease_is_gone_is_left_out_and_looked_at_again() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_whose_lease_is_gone_is_left_out_and_looked_at_again(fails: bool) -> None:
     """Fails when the message of a job that another has is recorded, or the others of the transaction are lost with it."""
-    lane = Lane(FinishJobs=lambda request: frozenset({UUID(int=2)}))
+    ours = frozenset({UUID(int=2)})
+    lane = Lane(
+        FinishJobs=lambda request: ours,
+        RecordJobs=lambda request: ours,
+        RunJob=failing if fails else lambda request: None,
+    )
     ended = lane.drive(members(2))
     assert ended is not None
     assert [result.delivery.id for result in ended.results] == [UUID(int=2)]
     assert set(ended.held) == {1}
 
 
-def test_an_end_that_loses_to_another_transaction_is_written_again_without_its_body() -> None:
+@pytest.mark.parametrize("where", ["RecordJobs", "CommitTransaction"])
+def test_an_end_that_loses_to_another_transaction_is_written_again_without_its_body(where: str) -> None:
     losses = iter([Contention("lost"), Contention("lost")])
-    lane = Lane(CommitTransaction=lambda request: next(losses, None))
+    lane = Lane()
+    lane.but[where] = lambda request: next(losses, None)
+    if where == "CommitTransaction":
+        lane.but["RunJob"] = lambda request: Ran(Failure.PERMANENT, "failed", "no")
     ended = lane.drive(members(1))
     assert ended is not None
     assert len(ended.results) == 1
@@ -171,9 +200,27 @@ def test_an_end_that_loses_to_another_transaction_is_written_again_without_its_b
     assert lane.names().count("RollBack") == 2
 
 
+def test_of_ends_that_lose_together_each_is_written_by_itself() -> None:
+    """Fails when one whose row somebody has locked keeps the others from being recorded."""
+
+    def record(request: Any) -> Any:
+        is_locked = any(result.delivery.id == UUID(int=1) for result, _ in request.ends)
+        return Contention("locked") if is_locked else None
+
+    lane = Lane(RecordJobs=record)
+    with pytest.raises(Contention):
+        lane.drive(members(3))
+    counts = [len(one.ends) for one in lane.asked if isinstance(one, RecordJobs)]
+    assert counts == [3, *[1] * MOST_TRIES, 1, 1]
+    lane = Lane(RecordJobs=lambda request: Contention("all at once") if len(request.ends) > 1 else None)
+    ended = lane.drive(members(3))
+    assert ended is not None
+    assert len(ended.results) == 3
+
+
 def test_an_end_that_can_not_be_written_now_is_kept() -> None:
     """Fails when the run of a body that has ended is given back: it would run again."""
-    lane = Lane(Begin=lambda request: DatabaseUnavailable("away"))
+    lane = Lane(RecordJobs=lambda request: DatabaseUnavailable("away"))
     with pytest.raises(DatabaseUnavailable):
         lane.drive(members(1))
     assert lane.released() == []

@@ -25,7 +25,7 @@ class JobSpec:
 
     Attributes:
         priorities: Those whose topics are read, the most urgent first.
-        quick: Several share a claim and a transaction for their ends.
+        quick: Several share a claim and a transaction for their ends, however long one takes.
         lanes: Most of them that run at once in a process; None: as the processor sees fit.
         deadline: How long after it was accepted, or due, a job may take in all; None: no limit.
         after_deadline: What becomes of one that takes longer.

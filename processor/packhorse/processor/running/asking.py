@@ -5,7 +5,7 @@ from uuid import UUID
 
 from packhorse.processor.jobs.runs import JobRun
 from packhorse.processor.plant import Plant
-from packhorse.processor.running.job_steps import claimed, finished, released
+from packhorse.processor.running.job_steps import claimed, finished, recorded, released
 from packhorse.processor.running.requests import (
     ClaimJobs,
     ClaimKey,
@@ -19,6 +19,7 @@ from packhorse.processor.running.requests import (
     LookUp,
     LookUpJobs,
     MarkStart,
+    RecordJobs,
     ReleaseJobs,
     ReleaseKeys,
     Request,
@@ -42,14 +43,14 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
             return store.count_deliveries(work.stream, ids)
         case MarkStart(offset):
             return _begun(plant, spot, offset)
-        case ClaimJobs() | LookUpJobs() | FinishJobs() | ReleaseJobs():
+        case ClaimJobs() | LookUpJobs() | FinishJobs() | RecordJobs() | ReleaseJobs():
             return _of_jobs(request, plant, work)
         case _:
             return _of_keys(request, plant, source)
 
 
 def _of_jobs(
-    request: ClaimJobs | LookUpJobs | FinishJobs | ReleaseJobs, plant: Plant, work: Work
+    request: ClaimJobs | LookUpJobs | FinishJobs | RecordJobs | ReleaseJobs, plant: Plant, work: Work
 ) -> Steps[object]:
     """Return the statements that answer a request about jobs."""
     match request:
@@ -59,6 +60,8 @@ def _of_jobs(
             return plant.store.look_up_jobs(ids)
         case FinishJobs(ends):
             return finished(plant, ends)
+        case RecordJobs(ends):
+            return recorded(plant, work.stream, ends)
         case ReleaseJobs(runs, reason):
             return released(plant, runs, reason)
 

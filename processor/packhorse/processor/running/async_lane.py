@@ -40,6 +40,7 @@ from packhorse.processor.running.requests import (
     Decode,
     DecodeAll,
     MarkStart,
+    RecordJobs,
     ReleaseJobs,
     Request,
     RollBack,
@@ -198,7 +199,7 @@ class AsyncLane:
                 await self._send_kept(ids)
             case SendRound(deliveries):
                 await asyncio.to_thread(round_sent, deliveries, self._plant, self._here)
-            case RunJob() | RunWrites() | ClaimJobs() | ReleaseJobs():
+            case RunJob() | RunWrites() | ClaimJobs() | RecordJobs() | ReleaseJobs():
                 return await self._of_job(request)
             case _:
                 return await self._store(request)
@@ -219,7 +220,7 @@ class AsyncLane:
             case CommitTransaction(runs):
                 await self._commit(runs)
 
-    async def _of_job(self, request: RunJob | RunWrites | ClaimJobs | ReleaseJobs) -> object:
+    async def _of_job(self, request: RunJob | RunWrites | ClaimJobs | RecordJobs | ReleaseJobs) -> object:
         match request:
             case RunJob(member, run):
                 return await self._run_job(member, run)
@@ -229,6 +230,12 @@ class AsyncLane:
                 await self._take(in_hand)
                 answer = await self._store(request)
                 self._runs = runs_in(answer)
+                return answer
+            case RecordJobs():
+                self._plant.signal(Point.BEFORE_RESULT)
+                self._gone.check()
+                answer = await self._store(request)
+                self._plant.signal(Point.AFTER_RESULT)
                 return answer
             case ReleaseJobs():
                 with suppress(PackhorseError):  # they stay leases that nobody works under
@@ -277,7 +284,7 @@ class AsyncLane:
                 self._link.held, steps_of(request, self._plant, self._here, self._xid)
             )
         except postgres.UniqueViolation:
-            if isinstance(request, Write):
+            if isinstance(request, Write | RecordJobs):
                 return False
             raise
         except postgres.IntegrityError as error:

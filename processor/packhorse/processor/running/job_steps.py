@@ -6,6 +6,7 @@ from uuid import UUID
 from packhorse.processor.jobs.deciding import state_after
 from packhorse.processor.jobs.runs import JobRun, Phase
 from packhorse.processor.plant import Plant
+from packhorse.processor.record import Stream
 from packhorse.processor.running.requests import HadJob
 from packhorse.processor.running.work import Member, Result
 from packhorse.processor.storing.jobs import JobEnd, Wanted
@@ -51,11 +52,25 @@ def finished(plant: Plant, ends: Sequence[tuple[Result, JobRun | None]]) -> Step
     is another's by now are forgotten.
     """
     ours = yield from plant.store.finish_jobs([_end(plant, result, run) for result, run in ends])
+    _lose(plant, ends, ours)
+    return ours
+
+
+def recorded(plant: Plant, stream: Stream, ends: Sequence[tuple[Result, JobRun]]) -> Steps[frozenset[UUID]]:
+    """Record ends with their messages, as `finished`, in a transaction of its own; forget the runs: what they did is durable."""
+    ours = yield from plant.store.record_jobs(
+        stream, [_end(plant, result, run) for result, run in ends], [result for result, _ in ends]
+    )
+    _lose(plant, ends, ours)
+    plant.runs.forget([run for _, run in ends])
+    return ours
+
+
+def _lose(plant: Plant, ends: Sequence[tuple[Result, JobRun | None]], ours: frozenset[UUID]) -> None:
     lost = [run for result, run in ends if run is not None and result.delivery.id not in ours]
     for run in lost:
         run.lost = True
     plant.runs.forget(lost)
-    return ours
 
 
 def _end(plant: Plant, result: Result, run: JobRun | None) -> JobEnd:

@@ -15,6 +15,7 @@ from packhorse.processor.running.requests import (
     CommitTransaction,
     FinishJobs,
     LookUp,
+    RecordJobs,
     ReleaseJobs,
     Request,
     RollBack,
@@ -23,6 +24,7 @@ from packhorse.processor.running.requests import (
 )
 from packhorse.processor.running.verdict import Attempt, judged
 from packhorse.processor.running.work import InboxRow, Known, Member, Ran, Result
+from packhorse.processor.storing.rows import is_plain
 
 MOST_TRIES = 5
 """Times that the recording of an end may lose to other transactions; the body is not run again for that."""
@@ -64,6 +66,7 @@ def recorded(ended: list[JobEnded], jobs: Jobs) -> Generator[Request, Any, bool]
     whose row somebody has locked keeps no other waiting. No body is run for it. What was handed on meanwhile is left to whoever has it.
     """
     groups = deque([[one for one in ended if not _writes(one)], *([one] for one in ended if _writes(one))])
+    lost: Contention | None = None
     while groups:
         group = groups.popleft()
         if not group or not (group := still_had(group, jobs.how)):
@@ -73,15 +76,18 @@ def recorded(ended: list[JobEnded], jobs: Jobs) -> Generator[Request, Any, bool]
             if not (yield from _patiently(group, jobs)):
                 yield from _let_go(group)
                 return False
-        except Contention:
-            if len(group) == 1:
-                raise
+        except Contention as error:
             yield RollBack()
-            groups.extend([one] for one in group)
+            if len(group) == 1:
+                lost = error
+            else:
+                groups.extend([one] for one in group)
             continue
         if _writes(group[0]):
             jobs.how.took = jobs.how.took.and_more(jobs.how.clock() - began)
         jobs.how.hands.drop([member.delivery.record.offset for member, _ in group])
+    if lost is not None:
+        raise lost
     return True
 
 
@@ -129,6 +135,8 @@ def _writes(one: JobEnded) -> bool:
 
 def _commit(ended: list[JobEnded], jobs: Jobs) -> Generator[Request, Any, bool]:
     """Record *ended* in one transaction; return False when another was first with a message."""
+    if plain := _plain(ended):
+        return (yield from _record(plain, jobs))
     yield Begin(jobs.how.in_hand)
     ends = [(member.result or done(member), run) for member, run in ended]
     ours = yield FinishJobs(ends)
@@ -155,4 +163,30 @@ def _commit(ended: list[JobEnded], jobs: Jobs) -> Generator[Request, Any, bool]:
     yield CommitTransaction([one for _, _, one in mine if one is not None])
     jobs.members += [member for member, _, _ in mine]
     jobs.results += results
+    return True
+
+
+def _plain(ended: list[JobEnded]) -> list[tuple[Member, Result, JobRun]]:
+    """Return *ended* with their results when one statement can record them, as most: done at the first attempt, and nothing to write."""
+    plain = []
+    for one in ended:
+        member, run = one
+        result = member.result or done(member)
+        if run is None or not is_plain(result) or _writes(one):
+            return []
+        plain.append((member, result, run))
+    return plain
+
+
+def _record(plain: list[tuple[Member, Result, JobRun]], jobs: Jobs) -> Generator[Request, Any, bool]:
+    """Record *plain* in one statement; return False when another was first with a message."""
+    ours = yield RecordJobs([(result, run) for _, result, run in plain])
+    if ours is False:
+        return False
+    for member, result, _ in plain:
+        if member.delivery.id in ours:
+            jobs.members.append(member)
+            jobs.results.append(result)
+        else:
+            jobs.hold(member, LOOK_AGAIN)
     return True

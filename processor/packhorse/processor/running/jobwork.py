@@ -6,9 +6,12 @@ Order of effects, and what a crash between two of them does:
 1. `ClaimJobs`, a portion of the chunk at a time: the jobs are running, under leases. After a crash their leases run out and whoever is assigned the partition takes
    them over, by compare-and-set; nobody else can have begun them.
 2. Bodies, one after another. What they keep (checkpoints, steps, effects) is fenced by the lease and stays.
-3. `Begin`, `FinishJobs`, what bodies want written, `Write`, `CommitTransaction`: the job's end, its result and the inbox row are
-   one transaction. Whose lease is another's by now is left out: nothing of it is written.
+3. `RecordJobs`, or where more is to be written `Begin`, `FinishJobs`, what bodies want written, `Write`, `CommitTransaction`: the job's
+   end, its result and the inbox row are one transaction. Whose lease is another's by now is left out: nothing of it is written.
 4. Copies and the watermark follow, as for any message.
+
+Jobs of a type that does not say that it is quick wait for one another for a moment alone: what is not the lane's any more, because the
+one before it takes long, is neither begun nor recorded nor given back here (see `hands`).
 
 A partition that goes away while a body runs does not stop it: the lease says whose job it is, not the partition. Whoever has the
 partition then waits for the lease, and finds the inbox row when the body has come to its end here.

@@ -33,6 +33,7 @@ from packhorse.processor.running.requests import (
     Decode,
     DecodeAll,
     MarkStart,
+    RecordJobs,
     ReleaseJobs,
     Request,
     RollBack,
@@ -143,7 +144,7 @@ class Lane:
                 self._send_kept(ids)
             case SendRound(deliveries):
                 round_sent(deliveries, self._plant, self._here)
-            case RunJob() | RunWrites() | ClaimJobs() | ReleaseJobs():
+            case RunJob() | RunWrites() | ClaimJobs() | RecordJobs() | ReleaseJobs():
                 return self._of_job(request)
             case _:
                 return self._store(request)
@@ -164,7 +165,7 @@ class Lane:
             case CommitTransaction(runs):
                 self._commit(runs)
 
-    def _of_job(self, request: RunJob | RunWrites | ClaimJobs | ReleaseJobs) -> object:
+    def _of_job(self, request: RunJob | RunWrites | ClaimJobs | RecordJobs | ReleaseJobs) -> object:
         match request:
             case RunJob(member, run):
                 return self._run_job(member, run)
@@ -174,6 +175,12 @@ class Lane:
                 self._take(in_hand)
                 answer = self._store(request)
                 self._runs = runs_in(answer)
+                return answer
+            case RecordJobs():
+                self._plant.signal(Point.BEFORE_RESULT)
+                self._gone.check()
+                answer = self._store(request)
+                self._plant.signal(Point.AFTER_RESULT)
                 return answer
             case ReleaseJobs():
                 with suppress(PackhorseError):  # they stay leases that nobody works under
@@ -226,7 +233,7 @@ class Lane:
         try:
             answer = postgres.run(self._held(), steps_of(request, self._plant, self._here, self._xid))
         except postgres.UniqueViolation:
-            if isinstance(request, Write):
+            if isinstance(request, Write | RecordJobs):
                 return False
             raise
         except postgres.IntegrityError as error:

@@ -200,6 +200,15 @@ class FinishJobs(NamedTuple):
     ends: Sequence[tuple[Result, JobRun | None]]
 
 
+class RecordJobs(NamedTuple):
+    """
+    Record how jobs have ended that are done at their first attempt and want nothing written, each with its run and its message, in a
+    transaction of its own; gets the ids of those that were theirs to end, or False when another was first with a message of theirs.
+    """
+
+    ends: Sequence[tuple[Result, JobRun]]
+
+
 class ReleaseJobs(NamedTuple):
     """Give jobs back that are not run to their end, in a transaction of its own; never raises."""
 
@@ -253,5 +262,6 @@ Request = (
     | RunJob
     | RunWrites
     | FinishJobs
+    | RecordJobs
     | ReleaseJobs
 )

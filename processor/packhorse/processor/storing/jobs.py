@@ -8,7 +8,9 @@ from uuid import UUID
 from packhorse.core.jobs import JobState
 from packhorse.processor.jobs.deciding import JobRow
 from packhorse.processor.jobs.runs import JobRun, Progress
-from packhorse.processor.storing.rows import literal, uuids
+from packhorse.processor.record import Stream
+from packhorse.processor.running.work import Result
+from packhorse.processor.storing.rows import done_rows, literal, uuids
 from packhorse.processor.storing.steps import Statement, Steps, Tables
 
 MOST_DUE = 500
@@ -118,22 +120,35 @@ class JobSteps(Tables):
 
     def finish_jobs(self, ends: Sequence[JobEnd]) -> Steps[frozenset[UUID]]:
         """Record *ends* in the open transaction; return those jobs that were theirs to end: nothing may be recorded of others."""
-        said = [one.progress for one in ends]
-        answer = yield Statement(
-            self.queries.finish_job if len(ends) == 1 else self.queries.finish_jobs,
-            {
-                "group": self.group,
-                "ids": uuids(one.id for one in ends),
-                "tokens": literal(one.token for one in ends),
-                "states": [one.state.value for one in ends],
-                "attempts": literal(one.attempt for one in ends),
-                "reasons": [one.reason for one in ends],
-                "errors": [one.error for one in ends],
-                "results": [one.result for one in ends],
-                **_progress(said),
-            },
-        )
+        query = self.queries.finish_job if len(ends) == 1 else self.queries.finish_jobs
+        answer = yield Statement(query, self._ends(ends))
         return frozenset(row[0] for row in answer.rows)
+
+    def record_jobs(
+        self, stream: Stream, ends: Sequence[JobEnd], results: Sequence[Result]
+    ) -> Steps[frozenset[UUID]]:
+        """
+        Record *ends*, and with them *results*, which are all plain, in a transaction of its own; return as `finish_jobs`.
+
+        A unique violation says that another was first with a message, and that nothing is recorded.
+        """
+        query = self.queries.record_job if len(ends) == 1 else self.queries.record_jobs
+        which = {**self._ends(ends), **done_rows(results), "source": stream.source}
+        answer = yield Statement(query, which)
+        return frozenset(row[0] for row in answer.rows)
+
+    def _ends(self, ends: Sequence[JobEnd]) -> dict[str, Any]:
+        return {
+            "group": self.group,
+            "ids": uuids(one.id for one in ends),
+            "tokens": literal(one.token for one in ends),
+            "states": [one.state.value for one in ends],
+            "attempts": literal(one.attempt for one in ends),
+            "reasons": [one.reason for one in ends],
+            "errors": [one.error for one in ends],
+            "results": [one.result for one in ends],
+            **_progress([one.progress for one in ends]),
+        }
 
     def release_jobs(self, runs: Collection[JobRun], reason: str) -> Steps[None]:
         """Give jobs back that are not run to their end; nothing is charged. What is another's by now stays as it is."""

@@ -231,6 +231,8 @@ class Queries:
     look_up_jobs: bytes
     finish_jobs: bytes
     finish_job: bytes
+    record_jobs: bytes
+    record_job: bytes
     release_jobs: bytes
     renew_jobs: bytes
     standing_jobs: bytes

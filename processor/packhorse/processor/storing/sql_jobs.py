@@ -86,12 +86,25 @@ WITH ends AS MATERIALIZED (
         OR e.token IS NULL AND (j.state || '' IN ('accepted', 'retrying') OR j.state || '' = 'running' AND j.lease_until < clock_timestamp()))
     RETURNING j.id
 )
-SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o"""
+{then}"""
+_ENDED = _FINISH.replace("{then}", "SELECT d.id FROM done d UNION ALL SELECT o.id FROM over o")
 #
 # Of several none waits for long for a row that a caller has locked, who cancels it say and takes his time: then each is ended by itself.
-FINISH_JOBS = _FINISH.replace("{most}", "CROSS JOIN {brief} l WHERE l.mode IS NOT NULL")
+FINISH_JOBS = _ENDED.replace("{most}", "CROSS JOIN {brief} l WHERE l.mode IS NOT NULL")
 # The same of one job; why there are two, see CLAIM_JOB.
-FINISH_JOB = _FINISH.replace("{most}", "LIMIT 1")
+FINISH_JOB = _ENDED.replace("{most}", "LIMIT 1")
+
+# The same, of jobs that are done at their first attempt and want nothing written, with the inbox rows of their messages: one statement, a
+# transaction by itself. Where another was first with one of the messages nothing of it is done.
+_NOTED = """
+INSERT INTO "{schema}".inbox (group_id, topic, message_id, outcome, attempt, partition, "offset", type, digest)
+SELECT %(group)s, %(source)s, r.id, 'done', 1, %(partition)s, r."offset", r.type, r.digest
+FROM unnest(%(ids)s::uuid[], %(offsets)s::bigint[], %(types)s::text[], %(digests)s::text[]) AS r (id, "offset", type, digest)
+JOIN done d ON d.id = r.id
+RETURNING message_id"""
+_RECORDED = _FINISH.replace("{then}", _NOTED)
+RECORD_JOBS = _RECORDED.replace("{most}", "CROSS JOIN {brief} l WHERE l.mode IS NOT NULL")
+RECORD_JOB = _RECORDED.replace("{most}", "LIMIT 1")
 
 # Gives jobs back that were claimed and are not run, or not to their end: nothing is charged. One of which a run has failed waits for its
 # next run, not for its first.
