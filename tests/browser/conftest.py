@@ -49,9 +49,25 @@ def watched(context: BrowserContext) -> Iterator[Page]:
     page.on("pageerror", lambda error: troubles.seen.append(str(error)))
     page.on("dialog", troubles.dialog)
     page.set_default_timeout(WITHIN)
+    _TROUBLES[page] = troubles
     yield page
     page.close()
+    del _TROUBLES[page]
     assert troubles.seen == []
+
+
+_TROUBLES: dict[Page, "Troubles"] = {}
+
+
+@contextmanager
+def refused(page: Page, status: int) -> Iterator[None]:
+    """Expect that in the block the server answers *page* with *status*, once or more often; the browser's console tells of it."""
+    seen = _TROUBLES[page].seen
+    before = list(seen)
+    yield
+    told = [text for text in seen[len(before) :] if f"status of {status}" in text]
+    assert told, f"nothing was answered with {status}"
+    seen[:] = [*before, *(text for text in seen[len(before) :] if text not in told)]
 
 
 class Troubles:

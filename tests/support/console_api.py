@@ -14,12 +14,13 @@ import uvicorn
 from pydantic import SecretStr
 
 from packhorse.console.acting.person import TOKEN_PREFIX, hash_of
-from packhorse.console.api.daemon import Readiness
 from packhorse.console.api.fastapi.app import application
-from packhorse.console.api.postgres import pooled
 from packhorse.console.api.signing import SignIns
-from packhorse.console.api.uvicorn import listening
 from packhorse.console.compose import services_of
+from packhorse.console.serving.daemon import Readiness, ServedPages, pages_of
+from packhorse.console.serving.front import Front
+from packhorse.console.serving.postgres import pooled
+from packhorse.console.serving.uvicorn import behind_proxies, listening
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.clock import SYSTEM_CHANCE
 
@@ -51,10 +52,20 @@ class Console:
     Attributes:
         url: Where, without a path.
         document: The API's own, which its answers are held to.
+        links: Ways to sign in once, that its terminal was told.
+        served: Its pages.
     """
 
     url: str
     document: dict[str, Any]
+    links: list[str]
+    served: ServedPages | None
+
+    def link(self) -> str:
+        """Return the address of a new link that signs in once."""
+        assert self.served is not None
+        self.served.keeper.make_link()
+        return self.url + self.links[-1]
 
     def asked_by(self, token: str | None) -> httpx.Client:
         """Return a client that brings *token*, and holds each answer to the document; whoever takes it closes it."""
@@ -89,20 +100,36 @@ class Console:
 @contextlib.contextmanager
 def console_on(database_url: str, *, sign_ins: SignIns | None = None, **settings: Any) -> Iterator[Console]:
     """Serve the console on *database_url* meanwhile, in this process."""
-    made = ConsoleSettings(database_url=SecretStr(database_url), port=0, **settings)
+    made = ConsoleSettings(database_url=SecretStr(database_url), port=0, **{"links": True, **settings})
     with (
         pooled(made) as database,
         services_of(made, database) as services,
         listening(made) as sock,
     ):
         app = application(services, database.standing, ready=Readiness(database), sign_ins=sign_ins)
+        links: list[str] = []
+        served = pages_of(services, database, made, tell_link=links.append, sign_ins=sign_ins)
+        front = behind_proxies(Front(app, None if served is None else served.app), made.proxies)
         server = uvicorn.Server(
-            uvicorn.Config(app, http="h11", ws="none", lifespan="off", log_config=None, access_log=False)
+            uvicorn.Config(
+                front,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+            )
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="console", daemon=True)
         thread.start()
         try:
-            yield Console(url=f"http://127.0.0.1:{sock.getsockname()[1]}", document=app.document())
+            yield Console(
+                url=f"http://127.0.0.1:{sock.getsockname()[1]}",
+                document=app.document(),
+                links=links,
+                served=served,
+            )
         finally:
             server.should_exit = True
             thread.join(timeout=20)

@@ -123,7 +123,7 @@ MOUNTS: tuple[Mount, ...] = (
     ),
     Mount(
         name="console",
-        target="packhorse.console.api.cli:app",
+        target="packhorse.console.serving.cli:app",
         panel=Panel.SEE,
         line="Serve the operators' API, for whoever holds a token.",
     ),

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr
 
+from packhorse.console.pages.origins import Trusted
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
 from packhorse.schemas.settings import PartSettings
@@ -17,6 +18,9 @@ from packhorse.schemas.systems import (
     RegistryUrl,
 )
 
+SHORTEST_KEY = 32
+"""Characters of a key that signs cookies, at least."""
+
 
 def _namespace(value: str | None) -> str | None:
     return None if value is None else _checked(lambda: checked_topic(value))
@@ -24,6 +28,17 @@ def _namespace(value: str | None) -> str | None:
 
 def _schema(value: str) -> str:
     return _checked(lambda: checked_identifier(value, what="database schema"))
+
+
+def _proxies(value: str) -> str:
+    return _checked(lambda: (Trusted(value), value)[1])
+
+
+def _keys(value: SecretStr) -> SecretStr:
+    keys = value.get_secret_value().split()
+    if not keys or min(map(len, keys)) < SHORTEST_KEY:
+        raise ValueError(f"a key needs {SHORTEST_KEY} characters or more: openssl rand -hex 32 makes one")
+    return value
 
 
 def _checked(check: Callable[[], str]) -> str:
@@ -41,7 +56,11 @@ class ServerFields(BaseModel):
         token: For the commands: whose rights count and who is on record, instead of the database's role; set it from a file.
         host, port: Where it listens; port 0 takes any that is free, and the log names it.
         runner: Whether it goes on with redrives and replays that are running.
-        proxies: Addresses, parted by commas, whose X-Forwarded-For is believed; none by default.
+        proxies: Addresses or networks, parted by commas, of proxies whose X-Forwarded-For, X-Forwarded-Proto and, with user_header, whose word about who is there is believed; none by default.
+        pages: Whether it serves the web page beside the API.
+        user_header: Header in which those proxies name whom they have signed in, e.g. X-Forwarded-User; they must drop it from what comes in.
+        links: Whether the terminal shows links that sign in once as the console's own role; by default where standard error is a terminal.
+        session_key: What cookies are signed with, 32 characters or more, several parted by blanks, the newest last; set it from a file. Without it each start signs everybody out.
         connections: Connections to the database, at most, which requests share.
         drain_timeout: Seconds that requests in hand may take after SIGTERM.
     """
@@ -50,7 +69,11 @@ class ServerFields(BaseModel):
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
     port: int = Field(default=8400, ge=0, le=65_535)
     runner: bool = True
-    proxies: Annotated[str, Field(max_length=1_000)] = ""
+    proxies: Annotated[str, Field(max_length=1_000), AfterValidator(_proxies)] = ""
+    pages: bool = True
+    user_header: Annotated[str, Field(pattern="^[A-Za-z][A-Za-z0-9-]{0,99}$")] | None = None
+    links: bool | None = None
+    session_key: Annotated[SecretStr, AfterValidator(_keys)] | None = None
     connections: int = Field(default=10, ge=1, le=200)
     drain_timeout: float = Field(default=10.0, ge=1, le=300)
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from packhorse.console.api.hosting import hosted
 from packhorse.console.running.lease import Ending, Lease, LeaseLost, Standing
 from packhorse.console.running.loop import Keeper, Step, run
 from packhorse.console.running.working import AT_ONCE, Runner, work
+from packhorse.console.serving.hosting import hosted
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, PackhorseError, UnknownId
 

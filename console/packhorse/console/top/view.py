@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from packhorse.console.doctor.findings import span
 from packhorse.console.doctor.judge_processors import ALIVE
@@ -82,6 +83,30 @@ class GroupView:
         return not self.alive and (self.dead > 0 or self.waits)
 
 
+class About(StrEnum):
+    """What something that is wrong is about."""
+
+    RELAY = "relay"
+    GROUP = "group"
+    JOBS = "jobs"
+    REDRIVE = "redrive"
+    REPLAY = "replay"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """
+    One thing that a person should look at.
+
+    Attributes:
+        name: Of the group, the number of the run, or of jobs which of them; empty for the relay.
+    """
+
+    about: About
+    name: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """
@@ -91,6 +116,7 @@ class View:
         relays: Relay processes that live.
         jobs: Those that are not over, by state; empty: there is none.
         wrong: What a person should look at, the worst first; empty: all is well.
+        troubles: The same, with what each is about.
         ends_said: Why lags are not known.
     """
 
@@ -106,6 +132,7 @@ class View:
     jobs: tuple[Jobs, ...]
     sizes: tuple[Size, ...]
     wrong: tuple[str, ...]
+    troubles: tuple[Trouble, ...]
     ends_said: str | None
     took: tuple[str, float]
 
@@ -113,6 +140,12 @@ class View:
 def view_of(look: Look, found: Rates, ends: Ends) -> View:
     """Return what *look* means, with the rates since the look before and the ends of the topics."""
     groups = tuple(_group(look, found, ends, name) for name in look.groups)
+    troubles = (
+        *_wrong_relay(look),
+        *(trouble for group in groups for trouble in _wrong_group(group)),
+        *_wrong_jobs(look),
+        *_wrong_runs(look),
+    )
     oldest = max((shard.oldest for shard in look.shards if shard.oldest is not None), default=None)
     return View(
         at=look.at,
@@ -126,12 +159,8 @@ def view_of(look: Look, found: Rates, ends: Ends) -> View:
         runs=look.runs,
         jobs=tuple(each for each in look.jobs if each.jobs),
         sizes=look.sizes,
-        wrong=(
-            *_wrong_relay(look),
-            *(text for group in groups for text in _wrong_group(group)),
-            *_wrong_jobs(look),
-            *_wrong_runs(look),
-        ),
+        wrong=tuple(each.text for each in troubles),
+        troubles=troubles,
         ends_said=ends.said,
         took=look.took,
     )
@@ -181,7 +210,12 @@ def _all(processes: list[Process], name: str) -> tuple[str, ...]:
     return tuple(sorted({text for each in processes for text in getattr(each, name)}))
 
 
-def _wrong_relay(look: Look) -> Iterator[str]:
+def _wrong_relay(look: Look) -> Iterator[Trouble]:
+    for text in _said_of_relay(look):
+        yield Trouble(about=About.RELAY, name="", text=text)
+
+
+def _said_of_relay(look: Look) -> Iterator[str]:
     for shard in look.shards:
         name = "relay" if len(look.shards) == 1 else f"relay of shard {shard.shard}"
         if shard.trouble is not None:
@@ -194,7 +228,12 @@ def _wrong_relay(look: Look) -> Iterator[str]:
             yield f"{name}: {shard.people} holds wait for a person (packhorse relay holds)"
 
 
-def _wrong_group(group: GroupView) -> Iterator[str]:
+def _wrong_group(group: GroupView) -> Iterator[Trouble]:
+    for text in _said_of_group(group):
+        yield Trouble(about=About.GROUP, name=group.group, text=text)
+
+
+def _said_of_group(group: GroupView) -> Iterator[str]:
     name = f"group {group.group}"
     if group.is_left:
         yield f"{name}: no process is alive" + (", and messages wait" if group.waits else "")
@@ -210,22 +249,27 @@ def _wrong_group(group: GroupView) -> Iterator[str]:
         yield f"{name}: a partition with lag has not moved for {span(group.still)}"
 
 
-def _wrong_jobs(look: Look) -> Iterator[str]:
+def _wrong_jobs(look: Look) -> Iterator[Trouble]:
     for each in look.jobs:
         if each.state == "uncertain" and each.jobs:
-            yield (
+            text = (
                 f"{counted(each.jobs, 'job is', 'jobs are')} uncertain: a person must say what happened (packhorse job list "
                 "--state uncertain)"
             )
+            yield Trouble(about=About.JOBS, name="uncertain", text=text)
         if each.left:
-            yield (
-                f"{counted(each.left, 'job runs', 'jobs run')} with the lease over: nobody works on it (packhorse job list --stuck)"
-            )
+            text = f"{counted(each.left, 'job runs', 'jobs run')} with the lease over: nobody works on it (packhorse job list --stuck)"
+            yield Trouble(about=About.JOBS, name="stuck", text=text)
 
 
-def _wrong_runs(look: Look) -> Iterator[str]:
+def _wrong_runs(look: Look) -> Iterator[Trouble]:
     for run in look.runs:
+        about = About(run.kind)
         if run.is_left:
-            yield f"{run.kind} {run.id} is running and nobody works on it: packhorse {run.kind} resume {run.id}"
+            text = (
+                f"{run.kind} {run.id} is running and nobody works on it: packhorse {run.kind} resume {run.id}"
+            )
+            yield Trouble(about=about, name=str(run.id), text=text)
         elif run.state == "halted":
-            yield f"{run.kind} {run.id} is halted: {run.said or 'failures came back'}"
+            text = f"{run.kind} {run.id} is halted: {run.said or 'failures came back'}"
+            yield Trouble(about=about, name=str(run.id), text=text)

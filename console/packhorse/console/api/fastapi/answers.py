@@ -36,16 +36,21 @@ def refusal(problem: Problem) -> Response:
 
 
 def refusal_of(error: Exception) -> Response:
+    """Return what *error* is to the caller, as an answer."""
+    return refusal(problem_or_log(error))
+
+
+def problem_or_log(error: Exception) -> Problem:
     """Return what *error* is to the caller; one that nobody expected goes to the log, and the caller gets its number."""
     if isinstance(error, Refused):
-        return refusal(error.problem)
+        return error.problem
     problem = problem_of(error) if isinstance(error, PackhorseError) else None
     if problem is None:
         number = str(SYSTEM_CHANCE.token())
         # Without its text: a driver's error may quote what a message holds.
         _log.error("unexpected error", number=number, error=type(error).__name__, place=_place_of(error))
         problem = unexpected(number)
-    return refusal(problem)
+    return problem
 
 
 def _place_of(error: Exception) -> str:

@@ -5,34 +5,33 @@ Nothing of a request but its path and its Authorization header is looked at befo
 later, in the transaction of what it asks for.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any
 
 from fastapi.concurrency import run_in_threadpool
 
 from packhorse.console.acting.person import Person, hash_of
 from packhorse.console.api.fastapi.answers import refusal_of
-from packhorse.console.api.problem import Refused, of_status, too_many
+from packhorse.console.api.fastapi.bodies import (
+    MAX_BODY,
+    App,
+    Message,
+    Receive,
+    Replayed,
+    Scope,
+    Send,
+    body_of,
+)
+from packhorse.console.api.problem import Refused, too_many
 from packhorse.console.api.signing import SignIns, token_in
 from packhorse.core import logs
 from packhorse.core.clock import Clock
 from packhorse.core.errors import NotSignedIn
 from packhorse.core.rights import Standing
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-MAX_BODY = 1 << 20
-"""Bytes of a request's body, at most."""
 MAX_EDIT = 4 << 20
 """The same, of an edited payload: as JSON it may take several times the bytes that a message may have."""
 _EDITS = ("/edit", "/edit/preview")
-BODY_WITHIN = 30.0
-"""Seconds that a body may take to arrive."""
 OPEN = frozenset({"/health/live", "/health/ready"})
 """Paths that need no token and tell no facts."""
 _HEADERS = (
@@ -90,9 +89,9 @@ class Gate:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
             person, name = await self._signed_in(scope)
-            body = await _body_of(receive, MAX_EDIT if scope["path"].endswith(_EDITS) else MAX_BODY)
+            body = await body_of(receive, MAX_EDIT if scope["path"].endswith(_EDITS) else MAX_BODY)
             scope.setdefault("state", {}).update(person=person, name=name)
-            receive = _Replay(body, receive)
+            receive = Replayed(body, receive)
         await self._inner(scope, receive, send)
 
     async def _signed_in(self, scope: Scope) -> tuple[Person, str]:
@@ -130,43 +129,6 @@ class _Answer:
             self.status = message["status"]
             message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
         await self._send(message)
-
-
-class _Replay:
-    """Gives a body that was read before, then whatever comes."""
-
-    def __init__(self, body: bytes, receive: Receive) -> None:
-        self._body: bytes | None = body
-        self._receive = receive
-
-    async def __call__(self) -> Message:
-        if self._body is None:
-            return await self._receive()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
-
-
-async def _body_of(receive: Receive, limit: int) -> bytes:
-    try:
-        async with asyncio.timeout(BODY_WITHIN):
-            return await _read(receive, limit)
-    except TimeoutError:
-        raise Refused(of_status(408, f"the body did not arrive within {BODY_WITHIN:g} s")) from None
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Refused(of_status(400, "the connection ended before the body did"))
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > limit:
-            raise Refused(of_status(413, f"the body has more than {limit} bytes, the limit"))
-        more = message.get("more_body", False)
-    return b"".join(parts)
 
 
 def _tell(scope: Scope, status: int, seconds: float) -> None:

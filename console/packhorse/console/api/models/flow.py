@@ -7,6 +7,7 @@ from pydantic import Field, StrictBool
 
 from packhorse.console.api.models.base import Answer, Asked, Count, Key, Name, Why
 from packhorse.console.top.facts import Failing, Jobs, Paused, Run, Size, Waiting
+from packhorse.console.top.view import Trouble
 from packhorse.console.truth.explanation import Part
 from packhorse.processor.pausing.pauses import Scope
 
@@ -230,6 +231,7 @@ class TopAnswer(Answer):
         relays: Relay processes that live.
         jobs: Those that are not over, by state, each counted up to 10,000; `left` have nobody any more.
         wrong: What a person should look at, the worst first; empty: all is well.
+        troubles: The same, with what each is about.
         ends_said: Why lags are not known.
     """
 
@@ -245,5 +247,6 @@ class TopAnswer(Answer):
     jobs: list[Jobs]
     sizes: list[Size]
     wrong: list[str]
+    troubles: list[Trouble]
     ends_said: str | None
     took: tuple[str, float]

@@ -42,7 +42,7 @@ def console(
       packhorse console --port 8400
       curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8400/api/v1/quarantine
     """
-    from packhorse.console.api.daemon import run
+    from packhorse.console.serving.daemon import run
     from packhorse.console.settings import ConsoleSettings
 
     given = {

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core import logs
@@ -46,6 +47,22 @@ def listening(settings: ConsoleSettings) -> socket.socket:
         ) from None
 
 
+def behind_proxies(app: Any, proxies: str) -> Any:
+    """
+    Return *app* with the client's address and scheme as *proxies* give them, and the address that is connected as `peer` beside.
+
+    A header of anybody else is not believed.
+    """
+    inner = ProxyHeadersMiddleware(app, trusted_hosts=proxies) if proxies else app
+
+    async def named(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            scope.setdefault("state", {})["peer"] = (scope.get("client") or ("",))[0]
+        await inner(scope, receive, send)
+
+    return named
+
+
 def serve(app: Any, sock: socket.socket, settings: ConsoleSettings, *, begun: Callable[[], None]) -> None:
     """
     Answer requests until SIGTERM or SIGINT, then let those in hand end within `drain_timeout`.
@@ -53,15 +70,14 @@ def serve(app: Any, sock: socket.socket, settings: ConsoleSettings, *, begun: Ca
     A second signal leaves at once. *begun* is called once signals are heeded: who reads that we listen may send one.
     """
     config = uvicorn.Config(
-        app,
+        behind_proxies(app, settings.proxies),
         http="h11",
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,  # a path holds ids, a query may hold keys
         server_header=False,
-        proxy_headers=bool(settings.proxies),
-        forwarded_allow_ips=settings.proxies,
+        proxy_headers=False,  # ours is outside of theirs: who is connected has to be known too
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=int(settings.drain_timeout),

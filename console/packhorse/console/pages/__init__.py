@@ -1,0 +1,1 @@
+"""The operators' web page: what the service knows and does, for people in a browser."""

@@ -1,0 +1,71 @@
+"""The pages as an ASGI application, behind their gate."""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from packhorse.console.acting.person import Person
+from packhorse.console.api.problem import Refused, of_status
+from packhorse.console.pages.assets import PREFIX, asset_at
+from packhorse.console.pages.doorkeeper import Doorkeeper
+from packhorse.console.pages.fastapi import doors, overview
+from packhorse.console.pages.fastapi.answers import Desk, trouble, trouble_of
+from packhorse.console.pages.fastapi.gate import PagesGate
+from packhorse.console.pages.flowing import Flow
+from packhorse.console.service import Service
+from packhorse.core.errors import PackhorseError
+
+ROOMS = (doors, overview)
+"""Where the routes are."""
+
+
+def pages(services: Callable[[Person], Service], keeper: Doorkeeper, flow: Flow) -> PagesGate:
+    """
+    Return what answers requests for pages.
+
+    Args:
+        services: Makes the service of a person.
+        keeper: Knows who is signed in.
+        flow: Keeps the looks at the whole that open pages share.
+    """
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.services = services
+    app.state.keeper = keeper
+    app.state.flow = flow
+    app.add_api_route(f"{PREFIX}/{{path:path}}", _asset, methods=["GET", "HEAD"])
+    for room in ROOMS:
+        app.include_router(room.router)
+    for kind in (PackhorseError, Refused, Exception):
+        app.add_exception_handler(kind, _refused)
+    app.add_exception_handler(RequestValidationError, _no_page)
+    app.add_exception_handler(HTTPException, _no_page)
+    return PagesGate(app, keeper)
+
+
+async def _asset(request: Request) -> Response:
+    found = asset_at(request.url.path)
+    if found is None:
+        return Response(status_code=404, media_type="text/plain")
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(found.body, media_type=found.media_type, headers=headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return trouble_of(error, _desk(request), back=getattr(request.state, "back", None))
+
+
+async def _no_page(request: Request, error: Any) -> Response:
+    """Answer for an address that no page has, or that names something in a form that nothing has."""
+    status = getattr(error, "status_code", 404)
+    said = (
+        "there is no such page" if status == 404 else str(getattr(error, "detail", "there is no such page"))
+    )
+    return trouble(of_status(status, said), _desk(request))
+
+
+def _desk(request: Request) -> Desk | None:
+    return getattr(request.state, "desk", None)

@@ -1,0 +1,166 @@
+"""
+What stands before every page: headers on every answer, somebody who is signed in, and forms that were sent by a page of ours.
+
+An act needs all of: a session whose cookie we have signed, a form with the mark of that session, and a browser that says that it
+comes from our own page. What its person may do is checked later, in the transaction of the act.
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+from fastapi.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
+
+from packhorse.console.api.fastapi.bodies import (
+    MAX_BODY,
+    App,
+    Message,
+    Receive,
+    Replayed,
+    Scope,
+    Send,
+    body_of,
+)
+from packhorse.console.api.problem import Refused, of_status
+from packhorse.console.pages.assets import PREFIX
+from packhorse.console.pages.doorkeeper import Doorkeeper, cookie_name, no_cookie, set_cookie
+from packhorse.console.pages.fastapi.answers import Desk, onward, trouble, trouble_of
+from packhorse.console.pages.forms import MARK, form_of
+from packhorse.console.pages.origins import is_ours
+from packhorse.core.errors import NotSignedIn, UsageError
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+"""Nothing from elsewhere, nothing inline: what somebody plants in a message can't run, whatever a template forgets."""
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+SIGN_IN = "/sign-in"
+LIVE = "x-live"
+"""Header of requests that a page makes by itself, to show what is true now: they keep no session alive."""
+_FORMS_OF_NOBODY = frozenset({SIGN_IN, f"{SIGN_IN}/link"})
+MOVED = "the page was made before you signed in anew, or for somebody else; nothing was done: load it again, and do it there"
+
+
+class PagesGate:
+    """Let requests through to *inner* of whoever is signed in; *keeper* knows who is."""
+
+    def __init__(self, inner: App, keeper: Doorkeeper) -> None:
+        self._inner = inner
+        self._keeper = keeper
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers = Headers(scope=scope)
+        answer = _Answer(send, is_asset=scope["path"].startswith(f"{PREFIX}/"))
+        desk: Desk | None = None
+        try:
+            if not answer.is_asset:
+                desk = await self._seated(scope, headers, answer)
+            if desk is None and not answer.is_asset and scope["path"] not in _FORMS_OF_NOBODY:
+                await _to_the_door(scope, headers)(scope, receive, answer)
+                return
+            if scope["method"] not in {"GET", "HEAD"}:
+                receive = await self._checked(scope, headers, receive, desk)
+            await self._inner(scope, receive, answer)
+        except Exception as error:  # noqa: BLE001 the last resort of a server: no request may end without an answer
+            if not answer.begun:
+                await trouble_of(error, desk)(scope, receive, answer)
+
+    async def _seated(self, scope: Scope, headers: Headers, answer: "_Answer") -> Desk | None:
+        """Return who sits at the page; None: nobody is signed in, or not any more."""
+        keeper = self._keeper
+        secure = scope.get("scheme") == "https"
+        session = keeper.session_of(
+            cookie_parser(headers.get("cookie", "")).get(cookie_name(secure=secure)),
+            headers.getlist(keeper.ways.user_header) if keeper.ways.user_header else [],
+            peer=scope.get("state", {}).get("peer", ""),
+            is_live=LIVE in headers,
+        )
+        if session is None:
+            return None
+        try:
+            standing = await run_in_threadpool(keeper.standing, session.now)
+        except NotSignedIn:
+            answer.cookie = no_cookie(secure=secure)
+            raise
+        answer.cookie = session.cookie and set_cookie(session.cookie, secure=secure)
+        desk = Desk(
+            session=session.now,
+            standing=standing,
+            mark=keeper.mark(session.now),
+            path=_address_of(scope),
+        )
+        scope.setdefault("state", {}).update(desk=desk, person=keeper.person(session.now))
+        return desk
+
+    async def _checked(self, scope: Scope, headers: Headers, receive: Receive, desk: Desk | None) -> Receive:
+        """
+        Return what gives the body again, once the request is found to be a form of ours.
+
+        Raises:
+            Refused: It comes from elsewhere, or from a page of another session.
+        """
+        if not is_ours(headers):
+            raise Refused(
+                of_status(
+                    403,
+                    "the form does not come from a page of this console, or the browser does not say so; nothing was done",
+                )
+            )
+        body = await body_of(receive, MAX_BODY)
+        try:
+            fields = form_of(body, headers.get("content-type", ""))
+        except UsageError as error:
+            raise Refused(of_status(422, str(error))) from None
+        mark = fields.pop(MARK, "")
+        if desk is not None and not self._keeper.is_mark(mark, desk.session):
+            raise Refused(of_status(403, MOVED))
+        scope.setdefault("state", {})["form"] = fields
+        return Replayed(body, receive)
+
+
+def _to_the_door(scope: Scope, headers: Headers) -> Any:
+    """Return the way to the page that signs in; an act that came too late is told that it was not done."""
+    if LIVE in headers or scope["method"] not in {"GET", "HEAD"}:
+        return trouble(
+            of_status(401, "you are signed out, or were signed in for too long; nothing was done"), None
+        )
+    path = _address_of(scope)
+    return onward(SIGN_IN if path == "/" else f"{SIGN_IN}?next={quote(path, safe='')}")
+
+
+def _address_of(scope: Scope) -> str:
+    query = scope["query_string"].decode("latin-1")
+    return quote(scope["path"], safe="/") + (f"?{query}" if query else "")
+
+
+class _Answer:
+    """Sends an answer with the headers that all have, and the cookie that the gate sets."""
+
+    def __init__(self, send: Send, *, is_asset: bool) -> None:
+        self._send = send
+        self.is_asset = is_asset
+        self.begun = False
+        self.cookie: str | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.begun = True
+            headers = [*message.get("headers", ()), *_HEADERS]
+            names = {name for name, _ in headers}
+            if b"cache-control" not in names:
+                headers.append((b"cache-control", b"no-store"))
+            if self.cookie is not None and b"set-cookie" not in names:
+                headers.append((b"set-cookie", self.cookie.encode("latin-1")))
+            message = {**message, "headers": headers}
+        await self._send(message)
