@@ -25,15 +25,17 @@ def console(database: str) -> Iterator[Console]:
 
 
 @pytest.fixture
-def operator(page: Page, console: Console, connection: psycopg.Connection[Any]) -> Page:
+def operator(page: Page, console: Console, connection: psycopg.Connection[Any]) -> Iterator[Page]:
     """Provide a page at which somebody sits who may look and act."""
-    return signed_in(page, console, token_for(connection, "operator", name="olga"))
+    yield signed_in(page, console, token_for(connection, "operator", name="olga"))
+    page.goto("about:blank")  # so that no request of the page is open when the server ends
 
 
 @pytest.fixture
-def viewer(page: Page, console: Console, connection: psycopg.Connection[Any]) -> Page:
+def viewer(page: Page, console: Console, connection: psycopg.Connection[Any]) -> Iterator[Page]:
     """Provide a page at which somebody sits who may look."""
-    return signed_in(page, console, token_for(connection, "viewer", name="vera"))
+    yield signed_in(page, console, token_for(connection, "viewer", name="vera"))
+    page.goto("about:blank")
 
 
 def signed_in(page: Page, console: Console, token: str) -> Page:
