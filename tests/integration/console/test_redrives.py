@@ -13,6 +13,7 @@ import pytest
 from pydantic import SecretStr
 from tests.support.console_rows import new_id, one, rested
 from tests.support.console_services import service_over
+from tests.support.played_group import Group, shell_of
 from tests.support.proxy import Proxy
 from tests.support.roles import Roles
 
@@ -54,66 +55,10 @@ def redrives(tables: Database) -> Redrives:
     return service_over(tables).redrives
 
 
-class Group:
-    """A group's processors, played in SQL: what is ordered gets an outcome, what is parked is drained in order."""
-
-    def __init__(self, connection: psycopg.Connection[Any], *, broken: bool = False) -> None:
-        self._connection = connection
-        self.broken = broken
-        self.ran: list[UUID] = []
-
-    def run(self) -> int:
-        """Run what is due, then what waits behind heads that are finished; return how many that were."""
-        rows = self._connection.execute(
-            "UPDATE packhorse.inbox SET outcome = %s, due_at = NULL, reason = %s WHERE outcome = 'retry'"
-            " RETURNING message_id, group_id, topic",
-            self._outcome(),
-        ).fetchall()
-        self.ran += [row[0] for row in sorted(rows)]
-        self._stop(rows)
-        return len(rows) + self._drain()
-
-    def _outcome(self) -> tuple[str, str | None]:
-        return ("quarantine", "attempts-exhausted") if self.broken else ("done", None)
-
-    def _stop(self, rows: list[Any]) -> None:
-        if self.broken:
-            self._connection.execute(
-                "UPDATE packhorse.quarantined_message SET state = 'quarantined', quarantined_at = clock_timestamp()"
-                " WHERE message_id = ANY(%s)",
-                ([row[0] for row in rows],),
-            )
-
-    def _drain(self) -> int:
-        rows = self._connection.execute(
-            "SELECT m.message_id, m.group_id, m.topic FROM packhorse.parked_message m JOIN packhorse.parked_key k"
-            " USING (group_id, topic, key_hash) LEFT JOIN packhorse.inbox h ON h.message_id = k.head_id"
-            " AND h.group_id = k.group_id AND h.topic = k.topic"
-            " WHERE h.outcome IS DISTINCT FROM 'quarantine' AND h.outcome IS DISTINCT FROM 'retry'"
-            ' ORDER BY m.key_hash, m.topic_age, m."offset"'
-        ).fetchall()
-        for row in rows:
-            self.ran.append(row[0])
-            self._connection.execute(
-                "UPDATE packhorse.inbox SET outcome = %s, reason = %s WHERE message_id = %s",
-                (*self._outcome(), row[0]),
-            )
-            self._connection.execute("DELETE FROM packhorse.parked_message WHERE message_id = %s", row[:1])
-        self._stop(rows)
-        return len(rows)
-
-
 def confirmed(redrives: Redrives, how: How = QUICK, wanted: Wanted = ALL) -> int:
     frozen = redrives.preview(wanted, how)
     redrives.confirm(frozen.redrive.id, why=WHY)
     return frozen.redrive.id
-
-
-def shell_of(database: Database, redrive_id: int, **more: Any) -> RedriveShell:
-    leases = Leases(database, REDRIVES)
-    lease = leases.take(redrive_id, "a runner")
-    assert lease is not None
-    return RedriveShell(database, leases, lease, **more)
 
 
 def driven(shell: RedriveShell, group: Group, *, most: int = 10_000) -> Step:

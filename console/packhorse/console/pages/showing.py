@@ -10,8 +10,6 @@ from packhorse.console.doctor.findings import span
 from packhorse.core.moments import zulu
 from packhorse.core.text import inert
 
-NARROW = "\u202f"
-"""Parts thousands; a line never breaks there."""
 LONGEST = 20_000
 """Characters of one value that a page shows."""
 
@@ -34,12 +32,12 @@ def number(value: float | None, most: int | None = None) -> str:
     """
     Return a count with its thousands parted; one as high as *most* means at least so many.
 
-    >>> number(1234567).split(NARROW), number(10_000, most=10_000), number(None)
-    (['1', '234', '567'], '≥ 10\u202f000', '–')
+    >>> number(1234567), number(10_000, most=10_000), number(None)
+    ('1,234,567', '≥ 10,000', '–')
     """
     if value is None:
         return "–"
-    text = f"{int(value):,}".replace(",", NARROW)
+    text = f"{int(value):,}"
     return f"≥ {text}" if most is not None and value >= most else text
 
 
@@ -48,7 +46,7 @@ def rate(value: float | None) -> str:
     Return a rate a second, with as many digits as tell something.
 
     >>> rate(0.04), rate(3.21), rate(12_345.6), rate(0.0), rate(None)
-    ('0.04', '3.2', '12\u202f346', '0', '–')
+    ('0.04', '3.2', '12,346', '0', '–')
     """
     if value is None:
         return "–"
