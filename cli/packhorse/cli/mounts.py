@@ -125,7 +125,7 @@ MOUNTS: tuple[Mount, ...] = (
         name="console",
         target="packhorse.console.serving.cli:app",
         panel=Panel.SEE,
-        line="Serve the operators' API, for whoever holds a token.",
+        line="Serve the operators' web page and API, closed until somebody has rights.",
     ),
     Mount(
         name="audit",

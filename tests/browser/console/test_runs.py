@@ -171,7 +171,7 @@ def test_a_plan_that_can_t_be_made_says_why(operator: Page, console: Console) ->
     """Fails when a form that is filled in wrongly is lost without a word."""
     operator.goto(f"{console.url}/replays/new")
     is_well_made(operator)
-    operator.get_by_label("Group").fill("figures")
+    operator.get_by_label("Group", exact=True).fill("figures")
     operator.get_by_label("Source topic").fill("airline.aircraft")
     with refused(operator, 400):
         operator.get_by_role("button", name="Read the range and plan").click()

@@ -66,7 +66,7 @@ class Refused(Exception):
 _RETRY = {"Retry-After": str(RETRY_AFTER)}
 _SIGN_IN = {"WWW-Authenticate": 'Bearer realm="packhorse"'}
 _BY_CLASS: tuple[tuple[type[PackhorseError], int, str, str, dict[str, str]], ...] = (
-    (NotSignedIn, 401, "not-signed-in", "A token is needed", _SIGN_IN),
+    (NotSignedIn, 401, "not-signed-in", "Nobody is signed in", _SIGN_IN),
     (Forbidden, 403, "forbidden", "The right for it is missing", {}),
     (SettingsError, 503, "not-set-up", "The console is not set up for it", {}),
     (NotReady, 503, "not-ready", "A table, topic, right or migration is missing", {}),
