@@ -1,4 +1,4 @@
-"""`packhorse console`: serve the operators' API."""
+"""`packhorse console`: serve the operators' web page and API."""
 
 from typing import Annotated
 
@@ -26,6 +26,20 @@ def console(
             help="Go on with running redrives and replays. [dim]PACKHORSE_CONSOLE_RUNNER[/]",
         ),
     ] = None,
+    pages: Annotated[
+        bool | None,
+        typer.Option(
+            "--pages/--no-pages", help="Serve the web page beside the API. [dim]PACKHORSE_CONSOLE_PAGES[/]"
+        ),
+    ] = None,
+    links: Annotated[
+        bool | None,
+        typer.Option(
+            "--links/--no-links",
+            help="Write links that sign in once to standard error; by default where that is a terminal. "
+            "[dim]PACKHORSE_CONSOLE_LINKS[/]",
+        ),
+    ] = None,
     database_url: flags.Url = None,
     database_schema: flags.Schema = None,
     kafka_bootstrap_servers: flags.Broker = None,
@@ -33,13 +47,15 @@ def console(
     namespace: flags.Namespace = None,
 ) -> None:
     """
-    Serve the operators' API until SIGTERM or Ctrl-C; a second one leaves at once.
+    Serve the operators' web page and API until SIGTERM or Ctrl-C; a second one leaves at once.
 
-    Every request needs a token, and nobody has one out of the box: `packhorse operators token` makes them. The document of
-    the API is at /api/v1/openapi.json. Before other machines connect, put a proxy with TLS before it.
+    In a terminal it prints a link that signs you in, once, with the rights of the database's role that it connects under. Nothing
+    else is open out of the box: people come in by a token (`packhorse operators token`) or by a proxy that you name, programs by a
+    token. The document of the API is at /api/v1/openapi.json. Before other machines connect, put a proxy with TLS before it.
 
     [bold]Example[/]
-      packhorse console --port 8400
+      packhorse console
+      packhorse console --port 8400 --no-links
       curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8400/api/v1/quarantine
     """
     from packhorse.console.serving.daemon import run
@@ -49,6 +65,8 @@ def console(
         "host": host,
         "port": port,
         "runner": runner,
+        "pages": pages,
+        "links": links,
         "database_url": database_url,
         "database_schema": database_schema,
         "kafka_bootstrap_servers": kafka_bootstrap_servers,
