@@ -6,6 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from packhorse.console.pages.assets import address_of
+from packhorse.console.pages.editing import editable
 from packhorse.console.pages.showing import FILTERS, shown
 
 
@@ -21,7 +22,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(FILTERS)
+    made.filters.update(FILTERS, editable=editable)
     made.globals["asset"] = address_of
     return made
 

@@ -12,14 +12,22 @@ from packhorse.console.acting.person import Person
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.pages.assets import PREFIX, asset_at
 from packhorse.console.pages.doorkeeper import Doorkeeper
-from packhorse.console.pages.fastapi import doors, overview, people, redrives, replays
+from packhorse.console.pages.fastapi import (
+    doors,
+    edits,
+    overview,
+    people,
+    quarantined,
+    redrives,
+    replays,
+)
 from packhorse.console.pages.fastapi.answers import Desk, trouble, trouble_of
 from packhorse.console.pages.fastapi.gate import PagesGate
 from packhorse.console.pages.flowing import Flow
 from packhorse.console.service import Service
 from packhorse.core.errors import PackhorseError
 
-ROOMS = (doors, overview, redrives, replays, people)
+ROOMS = (doors, overview, quarantined, edits, redrives, replays, people)
 """Where the routes are."""
 
 
