@@ -15,8 +15,11 @@ from packhorse.console.pages.doorkeeper import Doorkeeper
 from packhorse.console.pages.fastapi import (
     doors,
     edits,
+    failures,
+    freezing,
     overview,
     people,
+    quarantine,
     quarantined,
     redrives,
     replays,
@@ -27,7 +30,7 @@ from packhorse.console.pages.flowing import Flow
 from packhorse.console.service import Service
 from packhorse.core.errors import PackhorseError
 
-ROOMS = (doors, overview, quarantined, edits, redrives, replays, people)
+ROOMS = (doors, overview, quarantine, failures, freezing, quarantined, edits, redrives, replays, people)
 """Where the routes are."""
 
 
