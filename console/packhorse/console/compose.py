@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packhorse.console.acting.person import Person, this_process
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
+from packhorse.console.finding.service import Finding
 from packhorse.console.jobs.service import Jobs
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
@@ -84,6 +85,7 @@ def rooms(
 ) -> Service:
     """Return the service of *person*; *ends* is what asks where topics end, where several services share it."""
     from packhorse.console.audit.postgres import AuditTable
+    from packhorse.console.finding.postgres import FindingTables
     from packhorse.console.jobs.postgres import JobTables
     from packhorse.console.offsets.postgres import OffsetsTables
     from packhorse.console.operators.postgres import OperatorTables
@@ -110,6 +112,7 @@ def rooms(
         pausing=Pausing(PausingTables(database), person, broker=broker),
         purging=Purging(PurgeTables(database), person, broker=broker),
         truth=truth,
+        finding=Finding(FindingTables(database), person, places=topics),
         quarantine=quarantine,
         jobs=Jobs(
             JobTables(database), truth, quarantine, person, payloads=payloads, namespace=settings.namespace

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from packhorse.console.acting.service import People
 from packhorse.console.audit.service import Audit
+from packhorse.console.finding.service import Finding
 from packhorse.console.jobs.service import Jobs
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
@@ -30,6 +31,7 @@ class Service:
     pausing: Pausing
     purging: Purging
     truth: Truth
+    finding: Finding
     quarantine: Quarantine
     jobs: Jobs
     groups: Groups

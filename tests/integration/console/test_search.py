@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -9,6 +10,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.support.console_rows import new_id
 
+from packhorse.console.facts import Place
+from packhorse.console.finding.model import AtPlace
 from packhorse.console.truth.kafka import KafkaTopics, Limits
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import SettingsError
@@ -101,3 +104,33 @@ def test_a_broker_that_is_down_is_said_so_in_time() -> None:
 def test_a_property_that_would_commit_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"enable\.auto\.commit"):
         KafkaTopics("x:1", properties={"enable.auto.commit": True}, sasl_password=None, limits=Limits())
+
+
+def test_one_place_is_looked_at_and_names_its_message(stack: Endpoints, topic: str) -> None:
+    """Fails when a place is answered with another record's id, or a place that holds none is an error."""
+    ids = [new_id() for _ in range(5)]
+    produce(stack, topic, ids)
+    at = partial(Place, topic=topic, partition=partition_of(b"N14228", PARTITIONS))
+    look = topics(stack).at
+    assert [look(at(offset=number)).id for number in (0, 3, 4)] == [ids[0], ids[3], ids[4]]
+    assert look(at(offset=5)) == AtPlace(id=None, said="the partition has records from 0 on, before 5")
+    nowhere = Place(topic=topic, partition=99, offset=0)
+    assert look(nowhere).said == "there is no such topic, or it has no such partition"
+    assert look(Place(topic=f"{topic}.nothing", partition=0, offset=0)).id is None
+
+
+def test_a_record_without_an_id_of_ours_names_nobody(stack: Endpoints, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": stack.kafka_bootstrap})
+    several: list[dict[str, str | bytes | None]] = [{}, {"id": b"\xff"}, {"id": b"17"}, {"id": None}]
+    for headers in several:
+        producer.produce(topic, value=b"x", partition=0, headers=headers)
+    assert producer.flush(10) == 0
+    for offset in range(4):
+        found = topics(stack).at(Place(topic=topic, partition=0, offset=offset))
+        assert found == AtPlace(id=None, said="the record there has no id of a message in its headers")
+
+
+def test_a_place_behind_a_broker_that_is_away_is_said_to_be_that() -> None:
+    limits = Limits(records=10, seconds=1, timeout=1)
+    away = KafkaTopics("127.0.0.1:1", properties={}, sasl_password=None, limits=limits)
+    assert away.at(Place(topic="a.b", partition=0, offset=0)).said.startswith("not looked: ")

@@ -8,6 +8,7 @@ from uuid import UUID
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from packhorse.console.facts import Place
+from packhorse.console.finding.model import AtPlace
 from packhorse.console.truth.status import Search
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.kafka_properties import Property, merged
@@ -80,6 +81,41 @@ class KafkaTopics:
         finally:
             consumer.close()
 
+    def at(self, place: Place) -> AtPlace:
+        """Return which message stands at *place*, from one record; it is named by the `id` header that ours have."""
+        consumer = Consumer(self._config)
+        try:
+            return self._at(consumer, place)
+        except KafkaException as error:
+            return AtPlace(
+                id=None, said=f"not looked: {_reason(error.args[0])}; is the broker up and the topic there?"
+            )
+        finally:
+            consumer.close()
+
+    def _at(self, consumer: Consumer, place: Place) -> AtPlace:
+        where = TopicPartition(place.topic, place.partition, place.offset)
+        known = consumer.list_topics(place.topic, timeout=self._limits.timeout).topics[place.topic].partitions
+        if place.partition not in (known or {}):
+            return AtPlace(id=None, said="there is no such topic, or it has no such partition")
+        low, high = consumer.get_watermark_offsets(where, timeout=self._limits.timeout)
+        if not low <= place.offset < high:
+            return AtPlace(id=None, said=f"the partition has records from {low} on, before {high}")
+        consumer.assign([where])
+        deadline = self._clock.monotonic() + self._limits.seconds
+        while self._clock.monotonic() < deadline:
+            message = consumer.poll(0.2)
+            if message is None:
+                continue
+            if message.error() is not None and not _ended(message):
+                continue
+            if message.error() is not None or message.offset() != place.offset:
+                return AtPlace(
+                    id=None, said="no record stands there any more, or it is a mark of a transaction"
+                )
+            return _named(message)
+        return AtPlace(id=None, said="the broker did not hand the record over in time")
+
     def _look(
         self, consumer: Consumer, topic: str, *, key: str | None, message_id: UUID, since: datetime
     ) -> Search:
@@ -127,6 +163,14 @@ def _place_if(message: Message, message_id: UUID) -> Place | None:
     return Place(
         topic=message.topic() or "", partition=message.partition() or 0, offset=message.offset() or 0
     )
+
+
+def _named(message: Message) -> AtPlace:
+    header = dict(message.headers() or []).get("id")
+    try:
+        return AtPlace(id=UUID((header or b"").decode("ascii")), said="found, by the record's header")  # type: ignore[union-attr]
+    except (ValueError, UnicodeDecodeError):
+        return AtPlace(id=None, said="the record there has no id of a message in its headers")
 
 
 def _ended(message: Message) -> set[int]:

@@ -2,8 +2,22 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from packhorse.console.truth.around import Crew, Key, Pause
+
+FIRST_FOLLOWERS = 20
+"""Followers of a key that are named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follower:
+    """A message that waits behind a key."""
+
+    id: UUID
+    type: str | None
+    offset: int
+    parked_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +30,7 @@ class KeyFacts:
         reads: The group has a watermark of the topic, so it reads it, or did.
         key: The parked key; None: it is not parked.
         pauses: What people have paused in the group, keys aside.
+        followers: The first of what waits behind it, in the order in which they run.
     """
 
     now: datetime
@@ -26,3 +41,4 @@ class KeyFacts:
     key: Key | None
     pauses: tuple[Pause, ...]
     crew: Crew
+    followers: tuple[Follower, ...] = ()

@@ -35,7 +35,7 @@ from packhorse.console.truth.around import (
     Retry,
 )
 from packhorse.console.truth.groups import groups_of
-from packhorse.console.truth.keys import KeyFacts
+from packhorse.console.truth.keys import FIRST_FOLLOWERS, Follower, KeyFacts
 from packhorse.console.truth.postgres_jobs import job_facts
 from packhorse.console.truth.replays import ReplayRun, identities, original_of, replays_of
 from packhorse.core.ids import time_of
@@ -80,7 +80,13 @@ class FactTables:
 
     def key(self, group: str, topic: str, hashed: str, person: Person) -> KeyFacts:
         """Return how *group* stands with the key of *topic* that *hashed* stands for, from one snapshot."""
-        names = {"group": group, "topic": topic, "hash": hashed, "most": MOST_COUNTED}
+        names = {
+            "group": group,
+            "topic": topic,
+            "hash": hashed,
+            "most": MOST_COUNTED,
+            "first": FIRST_FOLLOWERS,
+        }
         with self._database.reading(person) as rows:
             found = rows.first(sql_around.KEY_OF, names)
             marks = rows.all(sql_around.MARKS, {"topics": [topic]})
@@ -93,6 +99,9 @@ class FactTables:
                 key=None if found is None else Key(**found),
                 pauses=tuple(Pause(**row) for row in rows.all(sql_around.PAUSES, {"groups": [group]})),
                 crew=_crew(rows.all(sql_around.CREWS, {"groups": [group]})[0]),
+                followers=()
+                if found is None
+                else tuple(Follower(**row) for row in rows.all(sql_around.FOLLOWERS, names)),
             )
 
     def _around(self, rows: Rows, facts: Facts) -> Around:

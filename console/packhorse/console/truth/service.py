@@ -1,5 +1,6 @@
 """Where a message stands: the one answer for one id, whatever face asks."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -25,6 +26,22 @@ from packhorse.core.naming import topic_name
 NO_ROW = Search(said="not searched: without an outbox row the topic, the key and the time are unknown")
 NO_NAMESPACE = Search(said="not searched: PACKHORSE_NAMESPACE is not set, so the topic's name is unknown")
 NO_BROKER = Search(said="not searched: PACKHORSE_KAFKA_BOOTSTRAP_SERVERS is not set")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Where a message stands and the same in words, both of one snapshot."""
+
+    status: Status
+    explanation: Explanation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTold:
+    """How a group stands with a key and the same in words, both of one snapshot."""
+
+    facts: KeyFacts
+    explanation: Explanation
 
 
 class FactSource(Protocol):
@@ -88,16 +105,25 @@ class Truth:
 
         Its topic is looked into as by `status`; *local* puts a moment into the viewer's zone.
         """
+        return self.told(message_id, search=search, local=local).explanation
+
+    def told(self, message_id: UUID, *, search: bool, local: Local) -> Told:
+        """Return what `status` and `explain` do, so that the one can't be later than the other."""
         facts = self.facts(message_id)
         status = status_of(facts, self._search(facts, search=search))
         now = facts.around.now
         assert now is not None, "the facts come with the database's time"
-        return explain(status, Viewer(now=now, local=local), schema=facts.schema)
+        viewer = Viewer(now=now, local=local)
+        return Told(status=status, explanation=explain(status, viewer, schema=facts.schema))
 
     def explain_key(self, group: str, topic: str, hashed: str, *, local: Local) -> Explanation:
         """Return in words how *group* stands with the key of *topic* that *hashed* stands for."""
+        return self.told_key(group, topic, hashed, local=local).explanation
+
+    def told_key(self, group: str, topic: str, hashed: str, *, local: Local) -> KeyTold:
+        """Return the same, with what it rests on."""
         facts = self._source.key(group, topic, hashed, self._person)
-        return explain_key(facts, Viewer(now=facts.now, local=local))
+        return KeyTold(facts=facts, explanation=explain_key(facts, Viewer(now=facts.now, local=local)))
 
     def of_group(self, message_id: UUID, *, group: str, topic: str) -> GroupStatus:
         """Return how *group* stands with the message now."""

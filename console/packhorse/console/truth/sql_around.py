@@ -67,6 +67,13 @@ ORDER BY 1, 2
 KEY_OF = KEY + "WHERE k.group_id = %(group)s AND k.topic = %(topic)s AND k.key_hash = %(hash)s"
 """One parked key."""
 
+FOLLOWERS = """
+SELECT m.message_id AS id, m.type, m."offset", m.parked_at FROM {schema}.parked_message AS m
+WHERE m.group_id = %(group)s AND m.topic = %(topic)s AND m.key_hash = %(hash)s
+ORDER BY m.topic_age, m."offset" LIMIT %(first)s
+"""
+"""The first of what waits behind a key, in the order in which they run."""
+
 QUEUED = """
 SELECT m.group_id AS "group", m.topic, m.key_hash, m.parked_at,
        1 + (SELECT count(*) FROM (SELECT FROM {schema}.parked_message AS b
