@@ -1,6 +1,7 @@
 """How values look on a page: numbers, sizes, spans and moments, made safe for eyes. Pure: no I/O, no clock."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -108,7 +109,7 @@ def ago(value: datetime | None, now: datetime) -> Markup:
     """
     Return how long before *now* a moment was, or how long after it will be, with the moment itself at hand.
 
-    >>> str(ago(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 1, 2, 3, 6, tzinfo=UTC)))[-20:]
+    >>> str(ago(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 1, 2, 3, 6, tzinfo=UTC)))[-21:]
     'UTC">115 s ago</time>'
     """
     if value is None:
@@ -116,6 +117,46 @@ def ago(value: datetime | None, now: datetime) -> Markup:
     text = f"{lasted(now - value)} ago" if value <= now else f"in {lasted(value - now)}"
     full = value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return Markup('<time datetime="{}" data-form="ago" title="{}">{}</time>').format(zulu(value), full, text)
+
+
+_TOLD = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?(?: UTC|Z))"
+    r"|(?<=\bmessage )(?P<message>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"|(?<=\bidentity )(?P<identity>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"|(?<=\bbehind )(?P<behind>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"|(?<=\bjob )(?P<job>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"|\b(?P<run>redrive|replay) (?P<number>[1-9]\d{0,17})\b"
+)
+
+
+def told(value: str | None) -> Markup:
+    """
+    Return a sentence of ours with its moments in the viewer's zone, and links to the messages, jobs and runs that it names.
+
+    >>> told("its head is message 019b76da-a800-7000-8000-000000000001 <b>")
+    Markup('Its head is message <a href="/messages/019b76da-a800-7000-8000-000000000001">019b76da-a800-7000-8000-000000000001</a> &lt;b&gt;')
+    >>> str(told("since 2026-01-02 03:04:05 UTC, by redrive 7"))[-70:]
+    '2026-01-02 03:04:05 UTC</time>, by <a href="/redrives/7">redrive 7</a>'
+    """
+    if value is None:
+        return Markup("–")
+    text, made, done = value[:1].upper() + value[1:LONGEST], Markup(), 0
+    for found in _TOLD.finditer(text):
+        made += Markup("{}{}").format(shown(text[done : found.start()]), _element(found))
+        done = found.end()
+    return made + Markup("{}").format(shown(text[done:]))
+
+
+def _element(found: re.Match[str]) -> Markup:
+    if (at := found["at"]) is not None:
+        try:
+            return moment(datetime.fromisoformat(at.replace(" UTC", "Z")))
+        except ValueError:
+            return Markup("{}").format(at)
+    if (run := found["run"]) is not None:
+        return Markup('<a href="/{0}s/{1}">{0} {1}</a>').format(run, found["number"])
+    room = "jobs" if found["job"] is not None else "messages"
+    return Markup('<a href="/{0}/{1}">{1}</a>').format(room, found[0])
 
 
 def data(value: object) -> str:
@@ -147,6 +188,7 @@ FILTERS: dict[str, Any] = {
     "lasted": lasted,
     "moment": moment,
     "ago": ago,
+    "told": told,
     "data": data,
     "key": key,
 }

@@ -17,12 +17,15 @@ from packhorse.console.pages.fastapi import (
     edits,
     failures,
     freezing,
+    keys,
+    messages,
     overview,
     people,
     quarantine,
     quarantined,
     redrives,
     replays,
+    search,
 )
 from packhorse.console.pages.fastapi.answers import Desk, trouble, trouble_of
 from packhorse.console.pages.fastapi.gate import PagesGate
@@ -30,7 +33,21 @@ from packhorse.console.pages.flowing import Flow
 from packhorse.console.service import Service
 from packhorse.core.errors import PackhorseError
 
-ROOMS = (doors, overview, quarantine, failures, freezing, quarantined, edits, redrives, replays, people)
+ROOMS = (
+    doors,
+    overview,
+    quarantine,
+    failures,
+    freezing,
+    quarantined,
+    edits,
+    redrives,
+    replays,
+    people,
+    messages,
+    search,
+    keys,
+)
 """Where the routes are."""
 
 
