@@ -276,6 +276,20 @@ def test_a_running_job_is_asked_to_stop_and_once(service: Service, connection: D
     assert "asked to stop" in service.truth.status(job_id, search=False).standing
 
 
+@pytest.mark.case("O-02")
+def test_a_cancelling_that_became_another_thing_since_it_was_looked_at_does_nothing(
+    service: Service, connection: Db
+) -> None:
+    """Fails when a worker is asked where the person was told of a cancelling at once, or the act leaves a trace."""
+    job_id = accepted(connection)
+    begin(connection, job_id)
+    with pytest.raises(OwnershipLost, match="was accepted when you looked, and is running"):
+        service.jobs.cancel(job_id, why="x", seen=JobState.ACCEPTED)
+    assert one(connection, "SELECT cancel_asked_at FROM packhorse.job WHERE id = %s", job_id) is None
+    assert acts(connection, job_id) == []
+    assert service.jobs.cancel(job_id, why="x", seen=JobState.RUNNING).is_new
+
+
 def test_what_rests_or_has_ended_is_not_cancelled_and_says_what_to_do(
     service: Service, connection: Db
 ) -> None:

@@ -104,6 +104,21 @@ def cancelling_words(job: Job, in_doubt: Sequence[Effect]) -> tuple[str, ...]:
     return does, warns
 
 
+def check_cancelled_as_seen(job: Job, seen: JobState | None) -> None:
+    """
+    Check that to cancel *job* does what somebody was told who saw it in state *seen*; None: they were told nothing.
+
+    Raises:
+        OwnershipLost: It runs by now, so its worker would be asked, where it would have been cancelled at once; or the reverse.
+    """
+    if seen is None or (seen is JobState.RUNNING) == (job.state is JobState.RUNNING):
+        return
+    raise OwnershipLost(
+        f"job {job.id} was {seen} when you looked, and is {job.state} since {zulu(job.changed_at)} by {job.changed_by}: to cancel it "
+        "is another thing by now; look again; nothing was done"
+    )
+
+
 def check_redrivable(job: Job) -> None:
     """
     Check that there is a message of *job* to be sent back.

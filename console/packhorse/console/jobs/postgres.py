@@ -15,6 +15,7 @@ from packhorse.console.jobs.deciding import (
     Resolution,
     Verdict,
     check_cancellable,
+    check_cancelled_as_seen,
     check_lost,
     check_resolvable,
     chosen_effect,
@@ -93,7 +94,7 @@ class JobTables:
             _record(act, "unmask", job, why, {"job": True})
         return Kept() if row is None else Kept(**row)
 
-    def cancel(self, person: Person, job_id: UUID, *, why: str) -> Cancelling:
+    def cancel(self, person: Person, job_id: UUID, *, why: str, seen: JobState | None = None) -> Cancelling:
         """
         Take the job back or ask its worker to stop, and record the act, in one transaction.
 
@@ -102,11 +103,12 @@ class JobTables:
 
         Raises:
             UnknownId: There is no such job.
-            UsageError, OwnershipLost: As `check_cancellable`.
+            UsageError, OwnershipLost: As `check_cancellable` and `check_cancelled_as_seen`.
         """
         with self._database.acting(person, Right.ACT, doing="cancel jobs") as act:
             job, values = _locked(act, job_id), {"id": job_id, "actor": act.actor, "why": why}
             check_cancellable(job)
+            check_cancelled_as_seen(job, seen)
             by, at = job.cancel_asked_by, job.cancel_asked_at
             if job.state is JobState.RUNNING and by is not None and at is not None:
                 act.left_alone()

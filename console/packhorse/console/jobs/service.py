@@ -25,6 +25,7 @@ from packhorse.console.truth.moments import Local, Viewer
 from packhorse.console.truth.service import Truth
 from packhorse.core.acts import checked_why
 from packhorse.core.errors import SettingsError, UnknownId
+from packhorse.core.jobs import JobState
 from packhorse.core.moments import zulu
 from packhorse.processor.jobs.values import MOST_RESULT, json_of
 
@@ -50,7 +51,7 @@ class JobSource(Protocol):
     def unmask(self, person: Person, job: Job, *, why: str) -> Kept:
         """Return all that was put into *job*, on record in the transaction that reads it."""
 
-    def cancel(self, person: Person, job_id: UUID, *, why: str) -> Cancelling:
+    def cancel(self, person: Person, job_id: UUID, *, why: str, seen: JobState | None = None) -> Cancelling:
         """Take the job back or ask its worker to stop, and record the act, in one transaction."""
 
     def send(self, person: Person, job_id: UUID, *, namespace: str, why: str) -> datetime:
@@ -154,17 +155,19 @@ class Jobs:
         found, said = self._decoded(shown.facts.job, kept.input, whole=True)
         return replace(shown, input=found, input_said=said, kept=kept)
 
-    def cancel(self, job_id: UUID, *, why: str) -> Cancelling:
+    def cancel(self, job_id: UUID, *, why: str, seen: JobState | None = None) -> Cancelling:
         """
         Take the job back, or ask its worker to stop; return which of the two it was.
+
+        *seen* is the state that the person saw it in, who was told which of the two it would be; None: either is meant.
 
         Raises:
             UnknownId: There is no such job.
             UsageError: *why* is not allowed, or the job rests until a person decides.
-            OwnershipLost: It has ended; says how, when and by whom.
+            OwnershipLost: It has ended, or does not stand as it was seen; says how, when and by whom.
             Forbidden: The person may not act.
         """
-        return self._tables.cancel(self._person, job_id, why=checked_why(why))
+        return self._tables.cancel(self._person, job_id, why=checked_why(why), seen=seen)
 
     def preview(self, job_id: UUID) -> Preview:
         """
