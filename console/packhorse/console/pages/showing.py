@@ -159,6 +159,16 @@ def _element(found: re.Match[str]) -> Markup:
     return Markup('<a href="/{0}/{1}">{1}</a>').format(room, found[0])
 
 
+def dated(value: datetime, text: str) -> Markup:
+    r"""
+    Return what was so at a moment, with the moment as an element; *text* is made safe for eyes.
+
+    >>> str(dated(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "<b>\x1b[2J")).partition(" UTC")[2]
+    '</time> &lt;b&gt;\\x1b[2J'
+    """
+    return Markup("{} {}").format(moment(value), shown(text))
+
+
 def data(value: object) -> str:
     """Return JSON-able data for eyes, indented, with the order that it has."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
@@ -179,6 +189,18 @@ def key(value: str | bytes | None) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return f"0x{value.hex()}"
+
+
+def sentence(text: str | None) -> str:
+    """
+    Return *text* as a sentence of its own.
+
+    >>> sentence("for a person: nothing happens by itself"), sentence("Done."), sentence(None)
+    ('For a person: nothing happens by itself.', 'Done.', '–')
+    """
+    if text is None:
+        return "–"
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "?", "!")) else ".")
 
 
 FILTERS: dict[str, Any] = {

@@ -17,6 +17,10 @@ from packhorse.console.pages.fastapi import (
     edits,
     failures,
     freezing,
+    job_acts,
+    job_acts,
+    jobs,
+    jobs,
     keys,
     messages,
     overview,
@@ -36,6 +40,8 @@ from packhorse.core.errors import PackhorseError
 ROOMS = (
     doors,
     overview,
+    jobs,
+    job_acts,
     quarantine,
     failures,
     freezing,
@@ -47,6 +53,8 @@ ROOMS = (
     messages,
     search,
     keys,
+    jobs,
+    job_acts,
 )
 """Where the routes are."""
 

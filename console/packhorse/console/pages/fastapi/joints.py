@@ -35,11 +35,25 @@ async def _form_of(request: Request) -> dict[str, str]:
 
 
 async def _query_of(request: Request) -> dict[str, str]:
-    pairs = request.query_params.multi_items()
-    fields = given(dict(pairs))
-    if len({name for name, _ in pairs}) != len(pairs):
-        raise Refused(of_status(422, "the address names a parameter twice"))
-    return fields
+    return joined(request)
+
+
+def joined(request: Request, *several: str) -> dict[str, str]:
+    """
+    Return what the page's address says behind the question mark; each of *several* may be there more than once, joined by commas.
+
+    Raises:
+        Refused: Another name is there twice.
+    """
+    fields: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name not in fields:
+            fields[name] = value
+        elif name in several:
+            fields[name] = f"{fields[name]},{value}"
+        else:
+            raise Refused(of_status(422, "the address names a parameter twice"))
+    return given(fields)
 
 
 At = Annotated[Desk, Depends(_desk_of)]

@@ -117,6 +117,7 @@ function liveLoop() {
   const show = () => { button.setAttribute("aria-pressed", String(isLive)); button.classList.toggle("off", !isLive); };
   let timer = null;
   const turn = async () => {
+    if (!document.querySelector("[data-live]")) { button.hidden = true; return; }  // what was waited for is over
     if (isLive && !document.hidden) {
       try {
         if (!(await refresh())) return;
