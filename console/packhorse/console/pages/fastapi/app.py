@@ -18,8 +18,6 @@ from packhorse.console.pages.fastapi import (
     failures,
     freezing,
     job_acts,
-    job_acts,
-    jobs,
     jobs,
     keys,
     messages,
@@ -53,8 +51,6 @@ ROOMS = (
     messages,
     search,
     keys,
-    jobs,
-    job_acts,
 )
 """Where the routes are."""
 
