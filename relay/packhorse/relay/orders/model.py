@@ -120,13 +120,14 @@ class Waiting:
         rows: So many were counted.
         oldest: When the oldest of them was written.
         first: id and seq of the first of them, at most SHOWN.
-        whole: All were looked at; False: the look ended after SCANNED rows of the outbox.
+        whole: All were looked at; False: the look ended after `most` rows of the outbox.
     """
 
     rows: int
     oldest: datetime | None
     first: tuple[tuple[str, int], ...] = ()
     whole: bool
+    most: int = SCANNED
 
     def __str__(self) -> str:
         """Return what people read."""
@@ -134,7 +135,7 @@ class Waiting:
         more = (
             ""
             if self.whole
-            else f" among the first {SCANNED:,} rows of the outbox behind it; there may be more"
+            else f" among the first {self.most:,} rows of the outbox behind it; there may be more"
         )
         return f"{self.rows:,} rows{oldest}{more}"
 
@@ -172,10 +173,10 @@ class OutboxRow:
 
 def waiting_of(
     view: HoldView, screen: Screen, groups: Iterable[tuple[str | None, str | None, int, datetime | None]],
-    first: Iterable[tuple[str, int, str | None]] = (), *, scanned: int,
+    first: Iterable[tuple[str, int, str | None]] = (), *, scanned: int, most: int = SCANNED,
 ) -> Waiting:  # fmt: skip
     """
-    Return what waits in *view* and in no narrower hold, after *scanned* rows of the outbox were looked through.
+    Return what waits in *view* and in no narrower hold, after *scanned* rows of the outbox were looked through, *most* at most.
 
     *groups* are key, id of a row without key, count, and time of the oldest; *first* are id, seq and key of the first rows.
     """
@@ -188,7 +189,7 @@ def waiting_of(
     named = [(id_, seq) for id_, seq, key in first if holds(key, id_)]
     return Waiting(
         rows=sum(count for count, _ in own), oldest=min((oldest for _, oldest in own if oldest is not None), default=None),
-        first=tuple(named[:SHOWN]), whole=scanned < SCANNED,
+        first=tuple(named[:SHOWN]), whole=scanned < most, most=most,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ SELECT h.scope, h.aggregatetype, h.aggregateid, h.partition, h.partitions, h.mes
     coalesce(r.token IS NOT NULL AND r.lease_until > clock_timestamp(), false)
   FROM "{schema}".relay_hold AS h LEFT JOIN "{schema}".relay AS r ON r.shard = h.shard
  WHERE (%(all)s OR h.state <> 'ended') AND (%(ids)s::bigint[] IS NULL OR h.id = ANY(%(ids)s::bigint[]))
+   AND (%(below)s::bigint IS NULL OR h.id < %(below)s::bigint)
  ORDER BY h.id DESC LIMIT %(limit)s
 """
 """What the relay reads of a hold, in the same order, and what people want to know besides."""

@@ -17,6 +17,35 @@ from packhorse.relay.postgres.acting import allowed
 from packhorse.relay.postgres.connection import Reach, connect, translated
 
 
+class Statements:
+    """
+    The statements about orders on one connection, in whatever transaction is open there.
+
+    Args:
+        scanned: Rows of the outbox that one count of what waits goes through.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], schema: str, *, scanned: int = SCANNED) -> None:
+        self._connection = connection
+        self._schema = schema
+        self.scanned = scanned
+
+    def rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        """Run *statement* and return its rows; raises the driver's errors."""
+        return self.execute(statement, values).fetchall()
+
+    def execute(self, statement: str, values: dict[str, object]) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Run *statement*; raises the driver's errors."""
+        mine = ""
+        if "{mine}" in statement:
+            shards = self._connection.execute(sql.SHARDS.format(schema=self._schema).encode()).fetchone()
+            assert shards is not None
+            if shards[0] > 1:
+                mine = relay_sql.MINE.format(shards=shards[0], shard=values["shard"])
+        text = statement.format(schema=self._schema, mine=mine, scanned=self.scanned)
+        return self._connection.execute(text.encode(), values)
+
+
 class Ordering:
     """
     Be the base of what reads for people and leaves their orders, over one connection.
@@ -29,6 +58,7 @@ class Ordering:
         """Connect."""
         self._schema = schema
         self._connection = connect(url, reach or Reach())
+        self._statements = Statements(self._connection, schema)
 
     def __enter__(self) -> Self:
         """Hand itself out."""
@@ -66,14 +96,7 @@ class Ordering:
             raise
 
     def _rows(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
-        return self._execute(statement, values).fetchall()
+        return self._statements.rows(statement, **values)
 
     def _execute(self, statement: str, values: dict[str, object]) -> psycopg.Cursor[tuple[Any, ...]]:
-        mine = ""
-        if "{mine}" in statement:
-            shards = self._connection.execute(sql.SHARDS.format(schema=self._schema)).fetchone()
-            assert shards is not None
-            if shards[0] > 1:
-                mine = relay_sql.MINE.format(shards=shards[0], shard=values["shard"])
-        text = statement.format(schema=self._schema, mine=mine, scanned=SCANNED)
-        return self._connection.execute(text.encode(), values)
+        return self._statements.execute(statement, values)

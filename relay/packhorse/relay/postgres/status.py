@@ -30,21 +30,40 @@ def read_all(
         DatabaseUnavailable: No connection, or no answer.
     """
     with connect(url, Reach()) as connection, translated(connection):
-        status = sql.STATUS.format(schema=schema)
-        first = {row[0]: row for row in connection.execute(status)}
+        first = None if pause is None else standing_rows(connection, schema)
         if pause is not None:
             pause(sample)
-        rows = connection.execute(status).fetchall()
-        if not rows or rows[0][0] != 0:
-            raise NotReady(no_row(schema, 0))
-        return [
-            _shard(connection, schema, row, None if pause is None else first.get(row[0]), len(rows))
-            for row in rows
-        ]
+        return statuses(connection, schema, before=first)
+
+
+def standing_rows(connection: psycopg.Connection[Any], schema: str) -> dict[int, tuple[Any, ...]]:
+    """Return each shard's row as STATUS reads it; raises the driver's errors."""
+    return {row[0]: row for row in connection.execute(sql.STATUS.format(schema=schema).encode())}
+
+
+def statuses(
+    connection: psycopg.Connection[Any], schema: str, *, counted: int = COUNTED, before: dict[int, tuple[Any, ...]] | None = None
+) -> list[RelayStatus]:  # fmt: skip
+    """
+    Return how each shard of *schema* stands, in whatever transaction is open on *connection*.
+
+    Waiting rows are counted up to *counted*; *before* is an earlier look, for rates.
+
+    Raises:
+        NotReady: The first shard has no row.
+        psycopg.Error: What the database says.
+    """
+    rows = standing_rows(connection, schema)
+    if 0 not in rows:
+        raise NotReady(no_row(schema, 0))
+    return [
+        _shard(connection, schema, row, None if before is None else before.get(shard), len(rows), counted)
+        for shard, row in rows.items()
+    ]
 
 
 def _shard(
-    connection: psycopg.Connection[Any], schema: str, row: tuple[Any, ...], before: tuple[Any, ...] | None, shards: int
+    connection: psycopg.Connection[Any], schema: str, row: tuple[Any, ...], before: tuple[Any, ...] | None, shards: int, counted: int
 ) -> RelayStatus:  # fmt: skip
     (
         shard, epoch, owner, owned, lease_left, horizon, target, progress, published, saved_age, trouble, age, at, mode, cause,
@@ -52,7 +71,9 @@ def _shard(
     ) = row  # fmt: skip
     mine = sql.MINE.format(shards=shards, shard=shard) if shards > 1 else ""
     position = {"horizon": horizon, "target": target, "progress": progress}
-    lag = connection.execute(sql.LAG.format(schema=schema, count=COUNTED, mine=mine), position).fetchone()
+    lag = connection.execute(
+        sql.LAG.format(schema=schema, count=counted, mine=mine).encode(), position
+    ).fetchone()
     server, refusal = _server(connection, schema, shard)
     assert lag is not None
     seconds = 0.0 if before is None else at - before[12]
@@ -69,7 +90,7 @@ def _server(connection: psycopg.Connection[Any], schema: str, shard: int) -> tup
     """Return which server this is, and why a relay would not go on here."""
     try:
         facts, verdict = Judge(schema, shard).look(
-            lambda text, values: connection.execute(text, values).fetchall()
+            lambda text, values: connection.execute(text.encode(), values).fetchall()
         )
     except DatabaseUnavailable as standby:
         return str(standby), None
