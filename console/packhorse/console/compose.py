@@ -13,6 +13,7 @@ from packhorse.console.jobs.service import Jobs
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
+from packhorse.console.processing.service import Processing
 from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.restoring.listing import Bound
@@ -21,6 +22,7 @@ from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.reconciling.service import Reconciling
 from packhorse.console.redriving.edits import Edits
 from packhorse.console.redriving.service import Redrives
+from packhorse.console.relaying.service import Relaying
 from packhorse.console.replaying.service import Replays
 from packhorse.console.service import Service
 from packhorse.console.settings import ConsoleSettings
@@ -90,6 +92,7 @@ def rooms(
     from packhorse.console.offsets.postgres import OffsetsTables
     from packhorse.console.operators.postgres import OperatorTables
     from packhorse.console.pausing.postgres import PausingTables
+    from packhorse.console.processing.postgres import ProcessingTables
     from packhorse.console.purging.postgres import PurgeTables
     from packhorse.console.quarantine.groups.postgres import GroupTables
     from packhorse.console.quarantine.postgres import QuarantineTables
@@ -97,6 +100,7 @@ def rooms(
     from packhorse.console.reconciling.postgres import ReconcilingTables
     from packhorse.console.redriving.edits import EditTables
     from packhorse.console.redriving.postgres import RedriveTables
+    from packhorse.console.relaying.postgres import RelayTables
     from packhorse.console.replaying.postgres import ReplayTables
     from packhorse.console.top.postgres import TopTables
     from packhorse.console.truth.postgres import FactTables
@@ -110,6 +114,7 @@ def rooms(
         operators=Operators(OperatorTables(database), person),
         audit=Audit(AuditTable(database), person),
         pausing=Pausing(PausingTables(database), person, broker=broker),
+        processing=Processing(ProcessingTables(database), person),
         purging=Purging(PurgeTables(database), person, broker=broker),
         truth=truth,
         finding=Finding(FindingTables(database), person, places=topics),
@@ -126,6 +131,7 @@ def rooms(
             bound=Bound(records=settings.search_records, seconds=settings.search_seconds),
         ),
         top=Top(TopTables(database), person, broker=ends or _ends(settings)),
+        relaying=Relaying(RelayTables(database), person),
         replays=Replays(ReplayTables(database), person, broker=ranges, decodes=payloads),
         offsets=Offsets(OffsetsTables(database), person, broker=_offsets(settings)),
         reconciling=Reconciling(ReconcilingTables(database), person),

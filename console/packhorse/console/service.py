@@ -9,6 +9,7 @@ from packhorse.console.jobs.service import Jobs
 from packhorse.console.offsets.service import Offsets
 from packhorse.console.operators.service import Operators
 from packhorse.console.pausing.service import Pausing
+from packhorse.console.processing.service import Processing
 from packhorse.console.purging.service import Purging
 from packhorse.console.quarantine.groups.service import Groups
 from packhorse.console.quarantine.restoring.service import Restoring
@@ -16,6 +17,7 @@ from packhorse.console.quarantine.service import Quarantine
 from packhorse.console.reconciling.service import Reconciling
 from packhorse.console.redriving.edits import Edits
 from packhorse.console.redriving.service import Redrives
+from packhorse.console.relaying.service import Relaying
 from packhorse.console.replaying.service import Replays
 from packhorse.console.top.service import Top
 from packhorse.console.truth.service import Truth
@@ -29,6 +31,7 @@ class Service:
     operators: Operators
     audit: Audit
     pausing: Pausing
+    processing: Processing
     purging: Purging
     truth: Truth
     finding: Finding
@@ -36,6 +39,7 @@ class Service:
     jobs: Jobs
     groups: Groups
     restoring: Restoring
+    relaying: Relaying
     replays: Replays
     offsets: Offsets
     top: Top

@@ -1,5 +1,7 @@
 """What a person may pause: what is known, unless they say that it comes yet."""
 
+from datetime import datetime
+
 import pytest
 
 from packhorse.console.acting.person import Person
@@ -67,7 +69,9 @@ class Tables:
         self.paused_at.append(key_partition)
         return True
 
-    def resume(self, person: Person, group: str, scope: Scope, *, why: str) -> Resumed:
+    def resume(
+        self, person: Person, group: str, scope: Scope, *, why: str, since: datetime | None = None
+    ) -> Resumed:
         return Resumed(done=False, left=())
 
 

@@ -38,6 +38,11 @@ class Rows:
         self._schema = schema
         self.standing = standing
 
+    @property
+    def connection(self) -> Connection:
+        """Return the connection, in this transaction, for what applications and other parts do in it; they must not end it."""
+        return self._cursor.connection
+
     def all(self, statement: str, values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run *statement* and return its rows by name."""
         return self._run(statement, values).fetchall()
@@ -75,11 +80,6 @@ class Acting(Rows):
         super().__init__(cursor, schema, standing)
         self.actor = actor
         self.recorded = False
-
-    @property
-    def connection(self) -> Connection:
-        """Return the connection, in the act's transaction, for what an application does in it; it must not end it."""
-        return self._cursor.connection
 
     def left_alone(self) -> None:
         """Say that all was as it was wanted: nothing was changed, so nothing goes on the record."""

@@ -1,14 +1,16 @@
 """The tables of what people paused."""
 
 from dataclasses import replace
+from datetime import datetime
 
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Acting, Database
 from packhorse.console.pausing import sql
 from packhorse.console.pausing.known import Known
 from packhorse.console.pausing.service import Paused, Resumed
+from packhorse.core.errors import OwnershipLost
 from packhorse.core.rights import Right
-from packhorse.processor.pausing.pauses import Scope
+from packhorse.processor.pausing.pauses import ALL, EVERY, Scope
 from packhorse.processor.pausing.table import PauseTable, hash_of
 from packhorse.processor.storing.sql import queries_for
 from packhorse.processor.storing.store import Store
@@ -53,21 +55,36 @@ class PausingTables:
             steps = table.pause(scope, key_partition=key_partition, actor=act.actor, why=why)
             return _recorded(act, "pause", group, scope, why, done=act.carry(steps))
 
-    def resume(self, person: Person, group: str, scope: Scope, *, why: str) -> Resumed:
+    def resume(
+        self, person: Person, group: str, scope: Scope, *, why: str, since: datetime | None = None
+    ) -> Resumed:
         """
         Let *scope* go on, on the record, both or neither; nothing is recorded when it was not paused.
 
         Raises:
             Forbidden: The person may not act.
+            OwnershipLost: It is paused, and not by the pause of *since*.
         """
         table = self._table(group)
         with self._database.acting(person, Right.ACT, doing="resume") as act:
+            _check_same(act, group, scope, since)
             done = _recorded(act, "resume", group, scope, why, done=act.carry(table.resume(scope)))
             left = act.carry(table.pauses()).rows
         return Resumed(done=done, left=tuple(row for row in left if not scope.is_key and scope.within(row)))
 
     def _table(self, group: str) -> PauseTable:
         return PauseTable(store=Store(queries=self._queries, group=group, schema=self._database.schema))
+
+
+def _check_same(act: Acting, group: str, scope: Scope, since: datetime | None) -> None:
+    if since is None or scope.is_key:
+        return
+    place = {"topic": scope.topic or ALL, "partition": EVERY if scope.partition is None else scope.partition}
+    now = act.first(sql.LOCK_PAUSE, {"group": group, **place})
+    if now is not None and now["at"] != since:
+        raise OwnershipLost(
+            f"{scope.what} was resumed and is paused anew since then, by {now['by']}; nothing was done, look again"
+        )
 
 
 def _recorded(act: Acting, name: str, group: str, scope: Scope, why: str, *, done: bool) -> bool:

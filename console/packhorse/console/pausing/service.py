@@ -1,6 +1,7 @@
 """Pauses of groups, topics, partitions and keys: ordered by people with the right, on the record."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 from packhorse.console.acting.person import Person
@@ -48,8 +49,10 @@ class PausingSource(Protocol):
     def pause(self, person: Person, group: str, scope: Scope, *, key_partition: int, why: str) -> bool:
         """Pause *scope* on the record; return False when it was paused already."""
 
-    def resume(self, person: Person, group: str, scope: Scope, *, why: str) -> Resumed:
-        """Let *scope* go on, on the record."""
+    def resume(
+        self, person: Person, group: str, scope: Scope, *, why: str, since: datetime | None = None
+    ) -> Resumed:
+        """Let *scope* go on, on the record; with *since*, only if it is that pause."""
 
 
 class PausingQuestions(Protocol):
@@ -115,20 +118,32 @@ class Pausing:
         why = checked_why(why)
         if scope.key_hash is not None:
             raise UsageError("a key is paused by --key; --key-hash names one that is paused already")
-        if not anyway and (refusal := unknown(group, scope, self._known(group, scope))) is not None:
-            raise refusal
+        if not anyway:
+            self.check(group, scope)
         at = self._partition(scope)
         return self._tables.pause(self._person, group, scope, key_partition=at, why=why)
 
-    def resume(self, group: str, scope: Scope, *, why: str) -> Resumed:
+    def check(self, group: str, scope: Scope) -> None:
         """
-        Let *scope* go on and put it on record, both or neither.
+        Check that there is what a pause of *scope* would hold.
+
+        Raises:
+            UnknownId: There is no such group, topic or partition.
+            NotReady, BrokerUnavailable, DatabaseUnavailable: That can't be asked.
+        """
+        if (refusal := unknown(group, scope, self._known(group, scope))) is not None:
+            raise refusal
+
+    def resume(self, group: str, scope: Scope, *, why: str, since: datetime | None = None) -> Resumed:
+        """
+        Let *scope* go on and put it on record, both or neither; with *since*, only what was paused then.
 
         Raises:
             UsageError: *why* is empty.
+            OwnershipLost: It was resumed meanwhile, and somebody has paused it anew; nothing was done.
             Forbidden, NotReady, DatabaseUnavailable: Nothing was done.
         """
-        return self._tables.resume(self._person, group, scope, why=checked_why(why))
+        return self._tables.resume(self._person, group, scope, why=checked_why(why), since=since)
 
     def _known(self, group: str, scope: Scope) -> Known:
         """Return what tables and broker know; the broker is asked only where the tables would refuse."""

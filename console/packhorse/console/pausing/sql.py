@@ -24,3 +24,9 @@ UNION SELECT k.group_id FROM {schema}.parked_key AS k WHERE k.paused
 ORDER BY 1
 """
 """Groups in which something is paused."""
+
+LOCK_PAUSE = """
+SELECT p.paused_by AS by, p.paused_at AS at FROM {schema}.pause AS p
+WHERE p.group_id = %(group)s AND p.topic = %(topic)s AND p.partition = %(partition)s FOR UPDATE
+"""
+"""Who paused just that and when, held until it is resumed."""

@@ -35,8 +35,8 @@ def screen(view: View, *, every: float | None = None) -> RenderableType:
 
 
 def as_json(view: View) -> dict[str, Any]:
-    """Return *view* for programs; ages are seconds."""
-    return {name: _seconds(getattr(view, name)) for name in view.__slots__}
+    """Return *view* for programs, without each partition, which may be many thousands; ages are seconds."""
+    return {name: _seconds(getattr(view, name)) for name in view.__slots__ if name != "places"}
 
 
 def _seconds(value: Any) -> Any:

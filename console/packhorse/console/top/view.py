@@ -1,6 +1,6 @@
 """What a look means: lags, ages, and what is wrong. Pure: no I/O, no clock."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,7 @@ from packhorse.console.top.facts import (
     Size,
     Waiting,
 )
+from packhorse.console.top.places import PlaceView, places_of
 from packhorse.core.text import counted
 
 LATE = timedelta(minutes=1)
@@ -118,6 +119,7 @@ class View:
         wrong: What a person should look at, the worst first; empty: all is well.
         troubles: The same, with what each is about.
         ends_said: Why lags are not known.
+        places: By group, each partition that it reads.
     """
 
     at: datetime
@@ -135,6 +137,7 @@ class View:
     troubles: tuple[Trouble, ...]
     ends_said: str | None
     took: tuple[str, float]
+    places: Mapping[str, tuple[PlaceView, ...]]
 
 
 def view_of(look: Look, found: Rates, ends: Ends) -> View:
@@ -163,6 +166,7 @@ def view_of(look: Look, found: Rates, ends: Ends) -> View:
         troubles=troubles,
         ends_said=ends.said,
         took=look.took,
+        places=places_of(look, ends),
     )
 
 
