@@ -53,6 +53,11 @@ def point_of(view: View) -> Point:
     )
 
 
+def along(point: Point, now: datetime) -> float:
+    """Return where *point* stands on a chart of the past, from 0 to 1, which is *now*."""
+    return max(0.0, 1 - (now - point.at) / PAST)
+
+
 class Flow:
     """The last look and its past; of any thread."""
 

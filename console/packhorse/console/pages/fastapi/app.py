@@ -17,15 +17,18 @@ from packhorse.console.pages.fastapi import (
     edits,
     failures,
     freezing,
+    groups,
     job_acts,
     jobs,
     keys,
     messages,
     overview,
+    pauses,
     people,
     quarantine,
     quarantined,
     redrives,
+    relay,
     replays,
     search,
 )
@@ -51,6 +54,9 @@ ROOMS = (
     messages,
     search,
     keys,
+    pauses,
+    groups,
+    relay,
 )
 """Where the routes are."""
 

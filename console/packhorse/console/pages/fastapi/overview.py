@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from packhorse.console.pages.charts import Chart, chart_of
 from packhorse.console.pages.fastapi.answers import page
 from packhorse.console.pages.fastapi.joints import Asking, At
-from packhorse.console.pages.flowing import PAST, Flow, Point
+from packhorse.console.pages.flowing import Flow, Point, along
 from packhorse.console.top.facts import COUNTED
 from packhorse.console.top.view import About, Trouble, View
 from packhorse.core.rights import Right
@@ -83,7 +83,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def _rates(past: tuple[Point, ...], now: datetime) -> Chart:
-    at = [_place(point, now) for point in past]
+    at = [along(point, now) for point in past]
     return chart_of(
         [
             ("written", list(zip(at, [point.written for point in past], strict=True))),
@@ -94,8 +94,4 @@ def _rates(past: tuple[Point, ...], now: datetime) -> Chart:
 
 
 def _waits(past: tuple[Point, ...], now: datetime) -> Chart:
-    return chart_of([("all groups", [(_place(point, now), point.lag) for point in past])])
-
-
-def _place(point: Point, now: datetime) -> float:
-    return max(0.0, 1 - (now - point.at) / PAST)
+    return chart_of([("all groups", [(along(point, now), point.lag) for point in past])])
