@@ -1,22 +1,18 @@
 """Acts on one message in quarantine: from the preview to the proof, once, whoever presses the button and how often."""
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import httpx
 import psycopg
 import pytest
-from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
 from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import refused
 from tests.browser.console.conftest import another, is_well_made, signed_in
 from tests.support.console_api import Console, console_on, token_for
 from tests.support.console_rows import one, rested
 
-from packhorse.console.pages.fastapi import app
 from packhorse.local.settings import Endpoints
 
 SCHEMA = (
@@ -26,14 +22,6 @@ SCHEMA = (
 EVIL = "<script>document.title='planted'</script>\x1b[2J\u202e<img src=x onerror=alert(1)>"
 HEADERS = (("type", "c2hvcC5PcmRlcmVk"), ("actor", "YW5uQGV4YW1wbGUub3Jn"))
 SECRET = "ann@example.org"
-
-
-@pytest.fixture(autouse=True)
-def _landing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let acts lead somewhere also where the page of a message's whole way is not served; where it is, it comes first."""
-    last = SimpleNamespace(router=APIRouter())
-    last.router.add_api_route("/messages/{message_id}", lambda: HTMLResponse("<h1>Message</h1>"))
-    monkeypatch.setattr(app, "ROOMS", (*app.ROOMS, last))
 
 
 def state_of(connection: psycopg.Connection[Any], message_id: UUID) -> Any:
@@ -63,6 +51,8 @@ def test_one_message_is_redriven_as_previewed_and_only_asked_for_by_that(
     operator.get_by_label("Why").fill("fixed in 1.4.2")
     operator.get_by_role("button", name="Redrive this message").dblclick()
     operator.wait_for_url(f"**/messages/{message_id}?group=figures&topic=airline.aircraft")
+    for stage in ("Asked", "Sent: not yet", "Proved: not yet"):
+        expect(operator.get_by_text(stage, exact=True)).to_be_visible()
     assert (state_of(connection, message_id), acts(connection)) == (
         "redriven",
         [("redrive", "fixed in 1.4.2")],
