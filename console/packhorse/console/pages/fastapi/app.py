@@ -34,8 +34,10 @@ from packhorse.console.pages.fastapi import (
 )
 from packhorse.console.pages.fastapi.answers import Desk, trouble, trouble_of
 from packhorse.console.pages.fastapi.gate import PagesGate
-from packhorse.console.pages.flowing import Flow
+from packhorse.console.pages.flowing import FRESH, Flow
+from packhorse.console.pages.sharing import Shared
 from packhorse.console.service import Service
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import PackhorseError
 
 ROOMS = (
@@ -74,6 +76,7 @@ def pages(services: Callable[[Person], Service], keeper: Doorkeeper, flow: Flow)
     app.state.services = services
     app.state.keeper = keeper
     app.state.flow = flow
+    app.state.job_counts = Shared(SYSTEM_CLOCK, fresh=FRESH)
     app.add_api_route(f"{PREFIX}/{{path:path}}", _asset, methods=["GET", "HEAD"])
     for room in ROOMS:
         app.include_router(room.router)

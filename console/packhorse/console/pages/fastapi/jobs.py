@@ -10,11 +10,12 @@ from pydantic import BeforeValidator, Field
 
 from packhorse.console.api.fastapi.joints import behind
 from packhorse.console.api.models.base import NO_NUL, WHOLE, Cursor, Name
-from packhorse.console.jobs.model import MAX_TEXT, STUCK_AFTER, STUCK_STATES, Filter, Shown, position_from
+from packhorse.console.jobs.model import MAX_TEXT, STUCK_AFTER, Counts, Filter, Shown, position_from
 from packhorse.console.pages import job_offers, jobs
 from packhorse.console.pages.fastapi.answers import page
 from packhorse.console.pages.fastapi.gate import LIVE
 from packhorse.console.pages.fastapi.joints import Asked, Asking, At, Query, come_back, joined, read
+from packhorse.console.pages.sharing import Shared
 from packhorse.console.truth.moments import utc
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import SettingsError
@@ -103,7 +104,9 @@ def list_jobs(service: Asking, desk: At, request: Request) -> Response:
     fields = joined(request, "state")
     asked, now = read(JobsPage, fields), SYSTEM_CLOCK.now()
     wanted = asked.filter(now)
-    counts = service.jobs.counts()
+    desk.standing.check(Right.SEE, doing="look")
+    shared: Shared[Counts] = request.app.state.job_counts
+    counts = shared.get(service.jobs.counts)
     found = service.jobs.page(wanted, after=behind(asked.after, position_from), limit=LIMIT)
     filters = {name: value for name, value in fields.items() if name != "after"}
     return page(
@@ -120,7 +123,6 @@ def list_jobs(service: Asking, desk: At, request: Request) -> Response:
         is_filtered=wanted != Filter(),
         is_first=asked.after is None,
         states=list(JobState),
-        stuck_states=sorted(STUCK_STATES),
         stuck_choices=_choices(fields.get("stuck")),
     )
 
@@ -165,7 +167,6 @@ def shown_values(shown: Shown) -> dict[str, Any]:
         "cancellable": job.state in CANCELLABLE or job.state is JobState.RUNNING,
         "rests": job.state in NEEDS_PERSON,
         "cause": _message_id(job.causation_id),
-        "needs": Right,
     }
 
 
