@@ -32,7 +32,8 @@ def test_the_record_is_read_in_pages_and_nothing_in_it_runs(
         seen += viewer.locator("tbody tr").count()
         if not (more := viewer.get_by_role("link", name="More")).count():
             break
-        more.click()
+        with viewer.expect_navigation():
+            more.click()
     assert seen == 230
     with refused(viewer, 400):
         viewer.goto(f"{console.url}/audit?since=yesterday")

@@ -50,7 +50,7 @@ def test_a_set_is_confirmed_and_asked_sent_and_proved_are_told_apart(
     confirm(operator)
     operator.wait_for_url(f"{console.url}/redrives/{number}")
     way = operator.get_by_label("How far it is").first
-    expect(way).to_contain_text("by olga (token): fixed in 1.4.2")
+    expect(way).to_contain_text("by olga (token): fixed in 1.4.2", ignore_case=True)
     expect(way).to_contain_text("Asked: not yet")
     with opened(database, schema="packhorse", timeout=10) as tables:
         shell = shell_of(tables, number)

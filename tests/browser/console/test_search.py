@@ -22,6 +22,7 @@ def ask(viewer: Page, console: Console) -> Callable[[str], Page]:
     """Provide what types into the search of the page, and sends it with the keyboard."""
 
     def asked(text: str) -> Page:
+        expect(viewer.get_by_role("button", name="Keys")).to_be_visible()  # the script has begun
         viewer.keyboard.press("/")
         expect(viewer.get_by_label("Find a message, job, key or group")).to_be_focused()
         viewer.keyboard.insert_text(text)

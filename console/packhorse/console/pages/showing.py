@@ -133,13 +133,15 @@ def told(value: str | None) -> Markup:
     """
     Return a sentence of ours with its moments in the viewer's zone, and links to the messages, jobs and runs that it names.
 
+    What is markup already stays as it is.
+
     >>> told("its head is message 019b76da-a800-7000-8000-000000000001 <b>")
     Markup('Its head is message <a href="/messages/019b76da-a800-7000-8000-000000000001">019b76da-a800-7000-8000-000000000001</a> &lt;b&gt;')
     >>> str(told("since 2026-01-02 03:04:05 UTC, by redrive 7"))[-70:]
     '2026-01-02 03:04:05 UTC</time>, by <a href="/redrives/7">redrive 7</a>'
     """
-    if value is None:
-        return Markup("–")
+    if value is None or isinstance(value, Markup):
+        return Markup("–") if value is None else value  # what is made already has its moments and links
     text, made, done = value[:1].upper() + value[1:LONGEST], Markup(), 0
     for found in _TOLD.finditer(text):
         made += Markup("{}{}").format(shown(text[done : found.start()]), _element(found))
