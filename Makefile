@@ -51,8 +51,8 @@ types: $(STAMP) ## Check the types, of the public surface as a user sees it too
 imports: $(STAMP) ## Check that imports go one way and drivers stay in adapters
 	$(BIN)/lint-imports
 
-demo: $(STAMP) ## Carry 20,000 real flights from their transactions to verified figures (ARGS=--all: the year)
-	$(BIN)/python -m examples.flights $(ARGS)
+demo: $(STAMP) ## Carry 20,000 real flights from their transactions to verified figures (ARGS=--all: the year; SERVE=1: goes on, with the console)
+	$(BIN)/python -m examples.flights $(if $(filter-out 0,$(SERVE)),--serve) $(ARGS)
 
 reference: $(STAMP) ## Write docs/reference from the commands and settings
 	$(BIN)/python docs/reference/generate.py

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -62,6 +62,11 @@ class Children:
         if status != 0:
             raise self._failure(name, f"`packhorse {' '.join(arguments)}` ended with status {status}")
 
+    def begin(self, *arguments: str) -> Callable[[], int | None]:
+        """Start `packhorse` with *arguments* and return what tells its exit status, None while it runs; `check` minds nothing of it."""
+        pid = self._launcher.start(self._command("-".join(arguments[:2]), arguments))
+        return lambda: self._launcher.exit_code(pid)
+
     def answer(self, *arguments: str) -> str:
         """Run `packhorse` with *arguments* to its end and return what it printed, whatever its status."""
         command = self._command("answer", arguments)
@@ -72,11 +77,23 @@ class Children:
 
     def start_relay(self) -> None:
         """Start the relay."""
-        self._start("relay", "relay", "run")
+        self.start("relay", "relay", "run")
 
     def start_processor(self) -> None:
         """Start the processor."""
-        self._start("processor", "processor", "run", self._app)
+        self.start("processor", "processor", "run", self._app)
+
+    def start(self, name: str, *arguments: str, private: bool = False) -> Path:
+        """
+        Start `packhorse` with *arguments*, to go on until it is killed or the block ends, and return its log.
+
+        *name* is that by which it is killed and told of; of a *private* one nobody else on the machine may read the log.
+        """
+        command = self._command(name, arguments)
+        if private:
+            command.log.touch(mode=0o600)
+        self._pids[name] = self._launcher.start(command)
+        return command.log
 
     def kill(self, name: str) -> None:
         """Kill the child *name* with SIGKILL: it has no moment to tidy up."""
@@ -92,9 +109,6 @@ class Children:
         for name, pid in self._pids.items():
             if (status := self._launcher.exit_code(pid)) is not None:
                 raise self._failure(name, f"the {name} ended with status {status}")
-
-    def _start(self, name: str, *arguments: str) -> None:
-        self._pids[name] = self._launcher.start(self._command(name, arguments))
 
     def _command(self, name: str, arguments: Sequence[str]) -> Command:
         return Command(

@@ -31,6 +31,12 @@ def demo(
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the stack running at the end, to look around.")
     ] = False,
+    serve: Annotated[
+        bool,
+        typer.Option(
+            "--serve", help="Go on afterwards, with traffic, failures, jobs and the console, until Ctrl-C."
+        ),
+    ] = False,
     folder: Annotated[Path, typer.Option(help="Where the stack and the logs lie.")] = FOLDER,
 ) -> None:
     """
@@ -40,7 +46,9 @@ def demo(
     """
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        options = Options(flights=dataset.ROWS if every else flights, folder=folder.absolute(), keep=keep)
+        options = Options(
+            flights=dataset.ROWS if every else flights, folder=folder.absolute(), keep=keep, serve=serve
+        )
         with Screen() as screen:
             good = run(options, screen)
     except (PackhorseError, psycopg.Error) as error:

@@ -1,7 +1,7 @@
 """The demo from end to end: surroundings, writers, trouble, calm, and the reckoning."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ from examples.flights.flights import Flight, Zones, read_flights
 from examples.flights.messages import FlightScheduled
 from examples.flights.recount import recount
 from examples.flights.rehearsal import Rehearsal, cast_of
+from examples.flights.serving.loop import heed, serve
+from examples.flights.serving.opening import LINKS_VARIABLE, commands
 from examples.flights.show import Screen
 from examples.flights.standing import Lookout
 from examples.flights.surroundings import FIGURES, prepare
@@ -33,7 +35,6 @@ from examples.flights.verify import (
 )
 from examples.flights.writers import Writers
 from packhorse.core.errors import InfrastructureError, UsageError
-from packhorse.local.settings import DATABASE_VARIABLE
 
 CALM = 1_000
 """Most movements that are written at a steady pace at the end, to measure the latency without a backlog."""
@@ -55,11 +56,13 @@ class Options:
         flights: How many, from the first of the file on.
         folder: Where the stack and the logs lie, absolute.
         keep: Leave the stack running at the end, to look around.
+        serve: Go on after the reckoning, with the console, until somebody ends it.
     """
 
     flights: int = 20_000
     folder: Path
     keep: bool = False
+    serve: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.flights <= dataset.ROWS:
@@ -80,40 +83,69 @@ def run(options: Options, screen: Screen) -> bool:
     flights = _first(options.flights, archive)
     days = {flight.day for flight in flights}
     screen.say(f"{len(flights):,} flights read, {min(days)} to {max(days)}")
+    around, good = _in_surroundings(options, screen, flights, archive)
+    _invite(around, options, screen)
+    return good
+
+
+def _in_surroundings(
+    options: Options, screen: Screen, flights: Sequence[Flight], archive: Path
+) -> tuple[Surroundings, bool]:
+    """Run the demo on its services, which end with it unless they are kept, and return where they are and whether all adds up."""
+    namespace = FlightScheduled.__packhorse__.namespace
     with ExitStack() as undo:
-        namespace = FlightScheduled.__packhorse__.namespace
         around = undo.enter_context(
             surroundings(options.folder, screen, name="flights", namespace=namespace, keep=options.keep)
         )
-        children = undo.enter_context(Children(options.folder, around.variables, app=FIGURES))
+        more = {LINKS_VARIABLE: "1"} if options.serve else {}
+        children = undo.enter_context(Children(options.folder, {**around.variables, **more}, app=FIGURES))
         screen.say("making tables, schemas and topics")
         prepare(around, children)
-        demo = undo.enter_context(Demo(around, children, screen, flights))
+        good = _reckoned(around, children, screen, flights, archive)
+        if options.serve and good:
+            stop = threading.Event()
+            heed(stop)
+            serve(around, children, screen, _after(options.flights, archive), stop=stop)
+    return around, good
+
+
+def _reckoned(
+    around: Surroundings, children: Children, screen: Screen, flights: Sequence[Flight], archive: Path
+) -> bool:
+    with Demo(around, children, screen, flights) as demo:
         demo.run()
         screen.say("all is quiet; now everything is counted again, straight from the data")
         checks = demo.checks(archive)
         screen.table(checks)
         screen.rows(demo.measured)
-        if options.keep:
-            _invite(around, options.folder, screen)
     good = all(check.good for check in checks)
     screen.lines("Everything adds up." if good else "Something differs: see above.")
     return good
 
 
 def _first(count: int, archive: Path) -> list[Flight]:
+    return list(islice(_flights(archive), count))
+
+
+def _after(count: int, archive: Path) -> Iterator[Flight]:
+    return islice(_flights(archive), count, None)
+
+
+def _flights(archive: Path) -> Iterator[Flight]:
     zones = Zones(dataset.airports_csv(archive))
-    return list(islice(read_flights(dataset.flights_csv(archive), zones), count))
+    return read_flights(dataset.flights_csv(archive), zones)
 
 
-def _invite(around: Surroundings, folder: Path, screen: Screen) -> None:
-    screen.lines(
-        "To look around, in a shell (the services go on until `packhorse dev down`):",
-        f"  export PACKHORSE_DEV_DIR={folder}",
-        '  eval "$(packhorse dev env)"',
-        f"  export {DATABASE_VARIABLE}={around.database_url}",
-        "  packhorse quarantine list",
-    )
+def _invite(around: Surroundings, options: Options, screen: Screen) -> None:
+    if around.own or options.keep:  # or its database is gone
+        screen.lines(
+            "To open the console on what this has made, in a shell:",
+            *commands(around, options.folder, runs=options.keep),
+        )
+    if not options.serve:
+        screen.lines(
+            "`make demo SERVE=1` shows it alive: traffic, failures, jobs and the console, until Ctrl-C."
+        )
 
 
 class Demo:

@@ -5,16 +5,18 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
+from rich.text import Text
 
 from examples.flights.standing import Standing
 from examples.flights.verify import Check
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 
 _PLAIN_EVERY = 2.0  # seconds between two plain lines about how far it is
+_GOING_EVERY = 60.0
 _WORTH_A_LINE = 5_000_000  # bytes of a download
 _SHOWN = 10  # differences of one check, at most
 
@@ -38,6 +40,7 @@ class Screen:
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
         )
+        self._happened = ""
         self._tasks: dict[str, TaskID] = {}
         self._live = Live(self._bars, console=self._console, refresh_per_second=8, transient=True)
 
@@ -89,6 +92,32 @@ class Screen:
             self._told_at = self.seconds
             told = ", ".join(f"{name} {count:,}" for name, count in counts.items())
             self.say(f"of {total:,} messages {told}; {open_ones}")
+
+    def going(self, standing: str, trouble: Sequence[str]) -> None:
+        """Show how it stands while it goes on, and what goes wrong now: in lines that stay, or one a minute elsewhere."""
+        if not self._console.is_terminal:
+            if self.seconds - self._told_at >= _GOING_EVERY:
+                self._told_at = self.seconds
+                self.say(standing)
+            return
+        now = f"now: {', '.join(trouble)}" if trouble else "now: all is well"
+        if self._live.auto_refresh:  # eight times a second is for bars that run
+            self._live.stop()
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        lines = [standing, now, *([f"last: {self._happened}"] if self._happened else [])]
+        self._live.update(Group(*(Text(line, "dim") for line in lines)), refresh=True)
+
+    def happened(self, text: str) -> None:
+        """Say what happened while it goes on: on a terminal the last of it stands with `going`, and nothing scrolls."""
+        if self._console.is_terminal:
+            self._happened = text
+        else:
+            self.say(text)
+
+    def gone(self) -> None:
+        """Take away what `going` shows."""
+        self._live.update(Text(""), refresh=True)
 
     def table(self, checks: Sequence[Check]) -> None:
         """Show what was checked, and the first differences of what is not as it must be."""

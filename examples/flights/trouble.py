@@ -7,7 +7,7 @@ does not mend, so that a message goes to quarantine until somebody has mended it
 that no handler can ever finish, each with a key of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -59,6 +59,10 @@ class Refused:
     behind: Sequence[UUID]
 
 
+MakesPoison = Callable[[psycopg.Connection[Any], str], Poison]
+"""Writes a poison message in a transaction of the caller's, under a key that no other message has."""
+
+
 def begin_outage(connection: psycopg.Connection[Any], aircraft: Sequence[str], *, code: str = PASSES) -> None:
     """Let no figures of *aircraft* be written until `end_outage`: the database answers with SQLSTATE *code*."""
     connection.execute(sql.BEGIN_OUTAGE, {"aircraft": list(aircraft), "code": code})
@@ -82,19 +86,7 @@ def emit_poison(connection: psycopg.Connection[Any]) -> list[Poison]:
     with connection.transaction():
         begin_outage(connection, [FOREVER_OUT])
         return [
-            _poison(
-                outbox.emit(connection, _nowhere(), key="POISON-1"),
-                "a flight over no distance",
-                "no-distance",
-            ),
-            _raw(connection, "POISON-2", b"\xffno Avro", "bytes that are no Avro", "undecodable"),
-            _raw(
-                connection,
-                "POISON-3",
-                b"\x00" + NO_SUCH_SCHEMA.to_bytes(4) + b"\x02",
-                "a schema id that the registry does not know",
-                "unknown-schema",
-            ),
+            *(poison(connection, f"POISON-{number}") for number, poison in enumerate(POISONS, start=1)),
             _poison(
                 outbox.emit(connection, _out_forever(), key=FOREVER_OUT),
                 "an outage that never ends",
@@ -103,10 +95,36 @@ def emit_poison(connection: psycopg.Connection[Any]) -> list[Poison]:
         ]
 
 
-def _nowhere() -> FlightDeparted:
+def emit_one_poison(connection: psycopg.Connection[Any], poison: MakesPoison, *, key: str) -> Poison:
+    """Write one message that no handler can ever finish, in a transaction of its own."""
+    with connection.transaction():
+        return poison(connection, key)
+
+
+def no_distance(connection: psycopg.Connection[Any], key: str) -> Poison:
+    """Write a message that its handler refuses."""
+    message_id = outbox.emit(connection, _nowhere(key), key=key)
+    return _poison(message_id, "a flight over no distance", "no-distance")
+
+
+def no_avro(connection: psycopg.Connection[Any], key: str) -> Poison:
+    """Write a message that can't be decoded."""
+    return _raw(connection, key, b"\xffno Avro", "bytes that are no Avro", "undecodable")
+
+
+def no_schema(connection: psycopg.Connection[Any], key: str) -> Poison:
+    """Write a message whose schema nobody has registered."""
+    payload = b"\x00" + NO_SUCH_SCHEMA.to_bytes(4) + b"\x02"
+    return _raw(connection, key, payload, "a schema id that the registry does not know", "unknown-schema")
+
+
+POISONS: tuple[MakesPoison, ...] = (no_distance, no_avro, no_schema)
+
+
+def _nowhere(key: str) -> FlightDeparted:
     return FlightDeparted(
-        flight_id="poison-1",
-        tail_number="POISON-1",
+        flight_id=key.lower(),
+        tail_number=key,
         origin="EWR",
         destination="EWR",
         distance_miles=0,

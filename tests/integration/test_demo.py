@@ -45,6 +45,7 @@ def test_the_demo_adds_up(stack: Endpoints, tmp_path: Path) -> None:
     for expected in ("figures of airports", "figures of aircraft", "nothing lost, nothing twice", "p99"):
         assert expected in done.stdout
     assert "DIFFERS" not in done.stdout
+    assert "`make demo SERVE=1` shows it alive" in done.stdout.splitlines()[-1]
     assert "nothing waits for ever" in done.stdout
     assert "was in quarantine (refused); done, and" in done.stdout
     assert done.stdout.count("is killed (SIGKILL)") == 2

@@ -32,7 +32,11 @@ def made(tmp_path: Path, *fields: Any, **more: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("folder", "file"),
-    [("tests/support/avro", "tests/support/shop.py"), ("schemas/avro", "examples/flights/messages.py")],
+    [
+        ("tests/support/avro", "tests/support/shop.py"),
+        ("schemas/avro", "examples/flights/messages.py"),
+        ("examples/flights/serving/avro", "examples/flights/serving/messages.py"),
+    ],
 )
 def test_the_committed_files_are_fresh(folder: str, file: str) -> None:
     assert generate(newest(load_folder(ROOT / folder))) == (ROOT / file).read_text(encoding="utf-8")
