@@ -15,6 +15,8 @@ RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
     "resultTypes": ["violations"],
 }
+COLOURS = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
+"""All that dark does to a page that was judged in light."""
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def is_well_made(page: Page) -> None:
     """
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        found = Axe().run(page, options=RULES).response["violations"]
+        found = Axe().run(page, options=RULES if scheme == "light" else COLOURS).response["violations"]
         assert not found, [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
     size = page.viewport_size
     assert size is not None
