@@ -4,12 +4,11 @@ Looks at the whole that all open pages share, and their past for the charts: so 
 Each look is made for somebody who may look; whoever gets it from here has the right too, which the caller checks.
 """
 
-import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from packhorse.console.pages.sharing import Shared
 from packhorse.console.top.facts import Look
 from packhorse.console.top.service import Top
 from packhorse.console.top.view import View
@@ -62,12 +61,9 @@ class Flow:
     """The last look and its past; of any thread."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._view: View | None = None
-        self._seen = 0.0
+        self._shared: Shared[View] = Shared(clock, fresh=FRESH)
         self._before: Look | None = None
-        self._past: deque[Point] = deque()
+        self._past: tuple[Point, ...] = ()
 
     def view(self, top: Top) -> View:
         """
@@ -75,27 +71,23 @@ class Flow:
 
         Raises what `Top.look` does.
         """
-        with self._lock:
-            if self._view is None or self._clock.monotonic() - self._seen >= FRESH:
-                self._look(top)
-            assert self._view is not None
-            return self._view
+        return self._shared.get(lambda: self._look(top))
 
     def past(self) -> tuple[Point, ...]:
-        """Return what was, the oldest first."""
-        with self._lock:
-            return tuple(self._past)
+        """Return what was, the oldest first; waits for no look."""
+        return self._past
 
-    def _look(self, top: Top) -> None:
+    def _look(self, top: Top) -> View:
         now = top.look()
         view = top.view(now, self._before)
-        self._view, self._seen, self._before = view, self._clock.monotonic(), now
+        self._before = now
         if view.written is None and view.published is None:
-            return
-        if not self._past or view.at - self._past[-1].at >= timedelta(seconds=APART / 2):
-            self._past.append(point_of(view))
-        while self._past and view.at - self._past[0].at > PAST:
-            self._past.popleft()
+            return view
+        past = self._past
+        if not past or view.at - past[-1].at >= timedelta(seconds=APART / 2):
+            past = (*past, point_of(view))
+        self._past = tuple(point for point in past if view.at - point.at <= PAST)
+        return view
 
 
 class Watching:
