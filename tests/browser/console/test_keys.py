@@ -144,6 +144,7 @@ def test_whoever_may_not_act_sees_the_preview_and_is_refused_by_the_server(
         "group": "figures",
         "topic": "airline.aircraft",
         "key": "N14228",
+        "hash": key_hash(b"N14228"),
         "why": "mended",
     }
     cookies = {each["name"]: each["value"] for each in viewer.context.cookies()}

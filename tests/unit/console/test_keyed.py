@@ -7,9 +7,13 @@ import pytest
 from tests.support.console_facts import NOON
 from tests.support.explained import GONE, HEAD, KEYS, MINUTE, NOW, key
 
+from packhorse.console.pages.fastapi.keys import Named, check_same
+from packhorse.console.pages.jinja import environment
 from packhorse.console.pages.keyed import address, is_through, pause_offer, resume_offer, stages_of
 from packhorse.console.truth.keys import KeyFacts
+from packhorse.core.errors import UsageError
 from packhorse.core.rights import Role, Standing
+from packhorse.processor.record import key_hash
 
 FREE = KEYS["key: not parked"]
 OPERATOR = Standing(name="olga", role=Role.OPERATOR)
@@ -90,6 +94,8 @@ def test_a_key_that_is_known_by_its_hash_alone_is_resumed_by_it() -> None:
     by_hash = resume_offer(facts(**PAUSED), key=None, standing=OPERATOR)
     assert (by_hash.hidden["key"], by_hash.hidden["key_hash"]) == (None, FREE.key_hash)
     by_key = resume_offer(facts(**PAUSED), key="N1", standing=OPERATOR)
+    assert by_key.hidden["since"] == NOON.isoformat()
+    assert resume_offer(FREE, key=None, standing=OPERATOR).hidden["since"] == FREE.now.isoformat()
     assert (by_key.hidden["key"], by_key.hidden["key_hash"]) == ("N1", None)
     assert address("g", "a.b", key=None, key_hash="0a", asked="resume").endswith("key_hash=0a&asked=resume")
 
@@ -97,3 +103,15 @@ def test_a_key_that_is_known_by_its_hash_alone_is_resumed_by_it() -> None:
 def test_a_head_that_holds_the_key_besides_is_said_before_it_is_resumed() -> None:
     held = resume_offer(facts(paused=True, head_outcome="quarantine"), key="N1", standing=OPERATOR)
     assert "not all that holds it" in held.happens[-1]
+
+
+@pytest.mark.parametrize("text", ["N1", "Köln 7", "a\u202eb", "a\u200bb", "a\x1bb"])
+def test_a_key_that_a_form_brings_otherwise_than_it_was_previewed_is_not_paused(text: str) -> None:
+    """Fails when a page's escapes make the name of another key, and that one is paused."""
+    hidden = environment().from_string("{{ key }}").render(key=text)
+    named, previewed = Named(group="g", topic="t", key=hidden), key_hash(text.encode())
+    if hidden == text:
+        check_same(named, previewed)
+    else:
+        with pytest.raises(UsageError):
+            check_same(named, previewed)

@@ -35,7 +35,7 @@ def pause_offer(facts: KeyFacts, key: str, standing: Standing) -> Offer:
         back=address(facts.group, facts.topic, key=key, key_hash=None),
         may=Right.ACT in standing.rights,
         needs=Right.ACT.value,
-        hidden={"group": facts.group, "topic": facts.topic, "key": key},
+        hidden={"group": facts.group, "topic": facts.topic, "key": key, "hash": facts.key_hash},
         facts=(
             ("Group", facts.group),
             ("Topic", facts.topic),
@@ -51,6 +51,8 @@ def resume_offer(facts: KeyFacts, *, key: str | None, standing: Standing) -> Off
     """Return what is offered to whoever wants the key of *facts* to go on; *key* where it was named itself."""
     found = facts.key
     paused = found is not None and found.paused
+    # A pause that begins after this look is none of what is ended here.
+    since = found.paused_at if found is not None and paused else facts.now
     head = found is not None and found.head_open
     return Offer(
         title="Let one key go on",
@@ -70,6 +72,8 @@ def resume_offer(facts: KeyFacts, *, key: str | None, standing: Standing) -> Off
             "topic": facts.topic,
             "key": key,
             "key_hash": None if key is not None else facts.key_hash,
+            "hash": facts.key_hash,
+            "since": None if since is None else since.isoformat(),
         },
         facts=(
             ("Group", facts.group),

@@ -77,13 +77,18 @@ class PausingTables:
 
 
 def _check_same(act: Acting, group: str, scope: Scope, since: datetime | None) -> None:
-    if since is None or scope.is_key:
+    if since is None:
         return
-    place = {"topic": scope.topic or ALL, "partition": EVERY if scope.partition is None else scope.partition}
-    now = act.first(sql.LOCK_PAUSE, {"group": group, **place})
+    if scope.is_key:
+        now = act.first(
+            sql.LOCK_KEY, {"group": group, "topic": scope.topic or ALL, "key_hash": hash_of(scope)}
+        )
+    else:
+        partition = EVERY if scope.partition is None else scope.partition
+        now = act.first(sql.LOCK_PAUSE, {"group": group, "topic": scope.topic or ALL, "partition": partition})
     if now is not None and now["at"] != since:
         raise OwnershipLost(
-            f"{scope.what} was resumed and is paused anew since then, by {now['by']}; nothing was done, look again"
+            f"{scope.what} was resumed and is paused anew since then, by {now['by'] or 'somebody'}; nothing was done, look again"
         )
 
 

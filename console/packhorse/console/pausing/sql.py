@@ -30,3 +30,9 @@ SELECT p.paused_by AS by, p.paused_at AS at FROM {schema}.pause AS p
 WHERE p.group_id = %(group)s AND p.topic = %(topic)s AND p.partition = %(partition)s FOR UPDATE
 """
 """Who paused just that and when, held until it is resumed."""
+
+LOCK_KEY = """
+SELECT k.paused_by AS by, k.paused_at AS at FROM {schema}.parked_key AS k
+WHERE k.group_id = %(group)s AND k.topic = %(topic)s AND k.key_hash = %(key_hash)s AND k.paused FOR UPDATE
+"""
+"""The same of a key."""

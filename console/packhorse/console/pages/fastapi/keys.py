@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
-from packhorse.console.api.models.base import Key, Name, Why
+from packhorse.console.api.models.base import Key, Moment, Name, Why
 from packhorse.console.api.models.flow import KeyHash
 from packhorse.console.pages.fastapi.answers import Desk, onward, page
 from packhorse.console.pages.fastapi.joints import Asked, Asking, At, Form, Query, come_back, read
@@ -65,18 +65,33 @@ class Named(Asked):
 
 
 class Paused(Asked):
-    """What a preview gives back to a pause, and the reason; `anyway` is ticked by whoever means a group that nobody knows."""
+    """
+    What a preview gives back to a pause, and the reason.
+
+    Attributes:
+        hash: Of the key that was previewed: a form does not carry every key as it is.
+        anyway: Ticked by whoever means a group that nobody knows.
+    """
 
     group: Name
     topic: Name
     key: Key
+    hash: KeyHash
     anyway: Ticked = False
     why: Why
 
 
 class Resumed(Named):
-    """What a preview gives back to a resume, and the reason."""
+    """
+    What a preview gives back to a resume, and the reason.
 
+    Attributes:
+        hash: Of the key that was previewed.
+        since: When it was paused; where it was not, when that was seen.
+    """
+
+    hash: KeyHash
+    since: Moment | None = None
     why: Why
 
 
@@ -129,6 +144,7 @@ def pause(service: Asking, request: Request, form: Form) -> Response:
     body = read(Paused, form)
     named = Named(group=body.group, topic=body.topic, key=body.key)
     come_back(request, named.path())
+    check_same(named, body.hash)
     scope = Scope(topic=body.topic, key=body.key.encode())
     done = service.pausing.pause(body.group, scope, why=body.why, anyway=body.anyway)
     return onward(named.path(asked="pause", **_was(done=done)))
@@ -147,13 +163,28 @@ def resume(service: Asking, request: Request, form: Form) -> Response:
     body = read(Resumed, form)
     named = Named(group=body.group, topic=body.topic, key=body.key, key_hash=body.key_hash)
     come_back(request, named.path())
+    check_same(named, body.hash)
     scope = Scope(
         topic=body.topic,
         key=None if body.key is None else body.key.encode(),
         key_hash=body.key_hash,
     )
-    done = service.pausing.resume(body.group, scope, why=body.why).done
+    done = service.pausing.resume(body.group, scope, why=body.why, since=body.since).done
     return onward(named.path(asked="resume", **_was(done=done)))
+
+
+def check_same(named: Named, previewed: str) -> None:
+    """
+    Check that the form has brought the key that was previewed: browsers change line ends, and pages write what can't be seen as escapes.
+
+    Raises:
+        UsageError: It is another one.
+    """
+    if named.hashed != previewed:
+        raise UsageError(
+            "the form has brought another key than the one that was previewed: it holds line ends or characters that can't be "
+            "seen; nothing was done, use the command line for it"
+        )
 
 
 def _resume_page(desk: Desk, named: Named, told: KeyTold) -> Response:
