@@ -45,8 +45,8 @@ class Time:
 class Drawn:
     """Secrets that differ from each other."""
 
-    def __init__(self) -> None:
-        self._n = 0
+    def __init__(self, first: int = 0) -> None:
+        self._n = first
 
     def secret(self, size: int) -> bytes:
         self._n += 1
@@ -56,7 +56,7 @@ class Drawn:
 class House:
     """A doorkeeper, with what it was given at hand."""
 
-    def __init__(self, *, keys: tuple[bytes, ...] = (KEY,), ways: Ways | None = None) -> None:
+    def __init__(self, *, keys: tuple[bytes, ...] = (KEY,), ways: Ways | None = None, drawn: int = 0) -> None:
         self.time, self.links = Time(), list[str]()
         self.keeper = Doorkeeper(
             self._standing,
@@ -65,7 +65,7 @@ class House:
             ways=ways or Ways(user_header="x-user"),
             user="root",
             clock=self.time,
-            secrets=Drawn(),
+            secrets=Drawn(drawn),
             sign_ins=SignIns(burst=3, every=60),
             tell_link=self.links.append,
         )
@@ -174,6 +174,15 @@ def test_a_link_is_good_once_for_a_while_and_the_last_one_alone() -> None:
     house.time.later(LASTS)
     with pytest.raises(NotSignedIn):
         house.keeper.by_link(late, address="d")
+
+
+def test_the_session_of_a_link_counts_at_the_console_that_made_it_alone() -> None:
+    """Fails when consoles that share a key lend each other's roles, or a session goes on where links were switched off."""
+    first, other = House(), House(drawn=100)
+    cookie = first.keeper.by_link(first.link(), address="a").cookie
+    assert first.session(cookie) is not None
+    assert other.session(cookie) is None
+    assert other.session(first.keeper.by_token(TOKEN, address="a").cookie) is not None
 
 
 def test_where_links_are_off_none_is_made_and_none_opens() -> None:

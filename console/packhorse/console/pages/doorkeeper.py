@@ -74,6 +74,7 @@ class Doorkeeper:
         self._sign_ins = sign_ins
         self._tell_link = tell_link
         self._links = Links()
+        self._here = secrets.secret(16).hex()
         self._ended = Ended()
 
     def session_of(
@@ -90,7 +91,7 @@ class Doorkeeper:
         """
         now = self._now()
         found = None if cookie is None else self._seal.session(cookie)
-        if found is not None and (found.is_over(now) or self._ended.has(found)):
+        if found is not None and (found.is_over(now) or self._ended.has(found) or self._is_elsewhere(found)):
             found = None
         name = self._name_of(named, peer)
         if name is not None:
@@ -150,7 +151,7 @@ class Doorkeeper:
         if not self.ways.links or not self._links.use(word, now=self._clock.monotonic()):
             self._sign_ins.refused(address, hashed, now=self._clock.monotonic())
             raise NotSignedIn("the link was used already, or is too old; nobody was signed in")
-        return self._opened(How.LINK, "")
+        return self._opened(How.LINK, self._here)
 
     def make_link(self) -> bool:
         """Make a link and tell of it; return False where none may be made, or not yet."""
@@ -165,6 +166,10 @@ class Doorkeeper:
     def end(self, session: Session) -> None:
         """Let *session* count no more."""
         self._ended.end(session)
+
+    def _is_elsewhere(self, session: Session) -> bool:
+        """Return whether a link of another process opened *session*: it lends that one's role, and not what we connect under."""
+        return session.how is How.LINK and (session.who != self._here or not self.ways.links)
 
     def _name_of(self, named: Sequence[str], peer: str) -> str | None:
         """Return whom a trusted proxy names; a header that is there twice may be somebody else's, and names nobody."""

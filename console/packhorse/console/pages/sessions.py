@@ -35,7 +35,7 @@ class Session:
 
     Attributes:
         id: Drawn at random; forms are bound to it.
-        who: The hash of the token in hex, or the name that the proxy gave; empty for a link: the console's own role acts.
+        who: The hash of the token in hex, or the name that the proxy gave; of a link the process that made it, whose own role acts.
         made_at, used_at: Seconds since the epoch.
     """
 
