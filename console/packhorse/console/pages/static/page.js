@@ -116,20 +116,29 @@ function liveLoop() {
   const wait = () => Math.max(1, Number(document.querySelector("[data-live]")?.dataset.live) || 5) * 1000;
   const show = () => { button.setAttribute("aria-pressed", String(isLive)); button.classList.toggle("off", !isLive); };
   let timer = null;
-  const turn = async () => {
-    if (!document.querySelector("[data-live]")) { button.hidden = true; return; }  // what was waited for is over
-    if (isLive && !document.hidden) {
-      try {
-        if (!(await refresh())) return;
-        if (failing) { failing = null; say(""); }
-      } catch (error) {
-        failing ??= new Date();
-        const since = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }).format(failing);
-        const why = error instanceof TypeError || error.name === "TimeoutError" ? "the console does not answer" : error.message;
-        say(`Not live since ${since}: ${why}. What is shown here is from before; it goes on by itself.`);
-      }
+  let asking = false;
+  const look = async () => {
+    if (!document.querySelector("[data-live]")) { button.hidden = true; return false; }  // what was waited for is over
+    if (!isLive || document.hidden) return true;
+    try {
+      if (!(await refresh())) return false;
+      if (!byId("trouble").hidden) say("");
+      failing = null;
+    } catch (error) {
+      failing ??= new Date();
+      const since = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }).format(failing);
+      const why = error instanceof TypeError || error.name === "TimeoutError" ? "the console does not answer" : error.message;
+      say(`Not live since ${since}: ${why}. What is shown here is from before; it goes on by itself.`);
     }
-    timer = setTimeout(turn, failing ? Math.max(wait(), 5000) : wait());
+    return true;
+  };
+  const turn = async () => {
+    clearTimeout(timer);
+    if (asking) return;  // one question at a time, however often the tab comes and goes while the console is slow
+    asking = true;
+    const goesOn = await look();
+    asking = false;
+    if (goesOn) timer = setTimeout(turn, failing ? Math.max(wait(), 5000) : wait());
   };
   button.hidden = false;
   show();
@@ -137,9 +146,9 @@ function liveLoop() {
     isLive = !isLive;
     kept.set("live", isLive ? "on" : "off");
     show();
-    if (isLive) { clearTimeout(timer); turn(); }
+    if (isLive) turn();
   });
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && timer !== null) { clearTimeout(timer); turn(); } });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) turn(); });
   timer = setTimeout(turn, wait());
 }
 
