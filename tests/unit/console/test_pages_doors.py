@@ -1,5 +1,6 @@
 """Sessions, links, marks and who a proxy says is there: what opens a page, without a browser."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -183,6 +184,12 @@ def test_the_session_of_a_link_counts_at_the_console_that_made_it_alone() -> Non
     assert first.session(cookie) is not None
     assert other.session(cookie) is None
     assert other.session(first.keeper.by_token(TOKEN, address="a").cookie) is not None
+
+
+def test_what_is_no_token_is_told_in_words_of_the_page_and_not_repeated() -> None:
+    with pytest.raises(NotSignedIn, match="begins with phk_") as told:
+        House().keeper.by_token("hunter2", address="a")
+    assert not re.search("hunter2|Authorization|Bearer", str(told.value))
 
 
 def test_where_links_are_off_none_is_made_and_none_opens() -> None:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from packhorse.console.api.problem import Refused, too_many
-from packhorse.console.api.signing import SignIns, token_in
+from packhorse.console.api.signing import ASK_FOR_ONE, SignIns, token_in
 from packhorse.console.pages.itsdangerous import Seal
 from packhorse.console.pages.links import Links
 from packhorse.console.pages.origins import Trusted
 from packhorse.console.pages.sessions import LASTS, Ended, How, Session
 from packhorse.core.clock import Clock, Secrets
 from packhorse.core.errors import NotSignedIn
-from packhorse.core.person import Person, hash_of
+from packhorse.core.person import TOKEN_PREFIX, Person, hash_of
 from packhorse.core.rights import Standing
 
 COOKIE = "packhorse"
@@ -128,7 +128,12 @@ class Doorkeeper:
             NotSignedIn: Nobody does, or not any more.
             Refused: The *address* has brought too many of those.
         """
-        hashed = hash_of(token_in(f"Bearer {token.strip()}"))
+        try:
+            hashed = hash_of(token_in(f"Bearer {token.strip()}"))
+        except NotSignedIn:
+            raise NotSignedIn(
+                f"that is no token: one begins with {TOKEN_PREFIX}; {ASK_FOR_ONE}"
+            ) from None  # what was typed may be a secret of something else
         self._may_try(address, hashed)
         try:
             self._standing(Person(user="page", token_hash=hashed))
