@@ -84,7 +84,7 @@ class Gate:
         except Exception as error:  # noqa: BLE001 the last resort of a server: no request may end without an answer
             if not answer.status:
                 await refusal_of(error)(scope, receive, answer)
-        _tell(scope, answer.status, self._clock.monotonic() - began)
+        tell(scope, answer.status, self._clock.monotonic() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
@@ -131,15 +131,15 @@ class _Answer:
         await self._send(message)
 
 
-def _tell(scope: Scope, status: int, seconds: float) -> None:
+def tell(scope: Scope, status: int, seconds: float) -> None:
     """Log the request by its operation: paths and queries hold ids and keys. Looks that went well are told to nobody."""
     well = status < 400
-    if scope["path"] in OPEN or (well and scope["method"] == "GET"):
+    if scope["path"] in OPEN or (well and scope["method"] in {"GET", "HEAD"}):
         return
     operation = getattr(scope.get("route"), "name", "-")
     name = scope.get("state", {}).get("name")
-    tell = _log.info if status < 500 else _log.warning
-    tell(
+    write = _log.info if status < 500 else _log.warning
+    write(
         "answered",
         method=scope["method"],
         operation=operation,

@@ -22,12 +22,14 @@ from packhorse.console.api.fastapi.bodies import (
     Send,
     body_of,
 )
+from packhorse.console.api.fastapi.gate import tell
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.pages.assets import PREFIX
 from packhorse.console.pages.doorkeeper import Doorkeeper, cookie_name, no_cookie, set_cookie
 from packhorse.console.pages.fastapi.answers import Desk, onward, trouble, trouble_of
 from packhorse.console.pages.forms import MARK, form_of
 from packhorse.console.pages.origins import is_ours
+from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import NotSignedIn, UsageError
 
 POLICY = (
@@ -39,7 +41,8 @@ _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", POLICY.encode()),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    # With no-referrer browsers would say `Origin: null` of our own forms; without TLS that is all they say.
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
@@ -52,16 +55,23 @@ MOVED = "the page was made before you signed in anew, or for somebody else; noth
 
 
 class PagesGate:
-    """Let requests through to *inner* of whoever is signed in; *keeper* knows who is."""
+    """Let requests through to *inner* of whoever is signed in; *keeper* knows who is, *clock* how long an answer took."""
 
-    def __init__(self, inner: App, keeper: Doorkeeper) -> None:
+    def __init__(self, inner: App, keeper: Doorkeeper, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._inner = inner
         self._keeper = keeper
+        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        headers = Headers(scope=scope)
+        """Answer one request, and tell the log of an act or a refusal."""
+        began = self._clock.monotonic()
         answer = _Answer(send, is_asset=scope["path"].startswith(f"{PREFIX}/"))
+        await self._answer(scope, receive, answer)
+        if not answer.is_asset:
+            tell(scope, answer.status, self._clock.monotonic() - began)
+
+    async def _answer(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        headers = Headers(scope=scope)
         desk: Desk | None = None
         try:
             if not answer.is_asset:
@@ -73,7 +83,7 @@ class PagesGate:
                 receive = await self._checked(scope, headers, receive, desk)
             await self._inner(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 the last resort of a server: no request may end without an answer
-            if not answer.begun:
+            if not answer.status:
                 await trouble_of(error, desk)(scope, receive, answer)
 
     async def _seated(self, scope: Scope, headers: Headers, answer: "_Answer") -> Desk | None:
@@ -100,7 +110,7 @@ class PagesGate:
             mark=keeper.mark(session.now),
             path=_address_of(scope),
         )
-        scope.setdefault("state", {}).update(desk=desk, person=keeper.person(session.now))
+        scope.setdefault("state", {}).update(desk=desk, person=keeper.person(session.now), name=standing.name)
         return desk
 
     async def _checked(self, scope: Scope, headers: Headers, receive: Receive, desk: Desk | None) -> Receive:
@@ -145,17 +155,17 @@ def _address_of(scope: Scope) -> str:
 
 
 class _Answer:
-    """Sends an answer with the headers that all have, and the cookie that the gate sets."""
+    """Sends an answer with the headers that all have, and the cookie that the gate sets; `status` is 0 until it has begun."""
 
     def __init__(self, send: Send, *, is_asset: bool) -> None:
         self._send = send
         self.is_asset = is_asset
-        self.begun = False
+        self.status = 0
         self.cookie: str | None = None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
+            self.status = message["status"]
             headers = [*message.get("headers", ()), *_HEADERS]
             names = {name for name, _ in headers}
             if b"cache-control" not in names:
