@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -203,6 +204,16 @@ def key(value: str | bytes | None) -> str:
         return f"0x{value.hex()}"
 
 
+def word(value: str | None) -> str:
+    """
+    Return *value* as one word of a command that people copy into a shell: an address that somebody has sent them may have named it.
+
+    >>> word("figures"), word("$(rm x)")
+    ('figures', "'$(rm x)'")
+    """
+    return "–" if value is None else shlex.quote(value)
+
+
 def sentence(text: str | None) -> str:
     """
     Return *text* as a sentence of its own.
@@ -225,5 +236,6 @@ FILTERS: dict[str, Any] = {
     "told": told,
     "data": data,
     "key": key,
+    "word": word,
 }
 """By their names in templates."""
