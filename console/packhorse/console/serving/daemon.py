@@ -24,7 +24,7 @@ from packhorse.console.serving import sql
 from packhorse.console.serving.front import Front
 from packhorse.console.serving.hosting import Looks, hosted
 from packhorse.console.serving.postgres import pooled
-from packhorse.console.serving.uvicorn import listening, serve
+from packhorse.console.serving.uvicorn import leave, listening, serve
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Clock
@@ -61,6 +61,7 @@ def run(settings: ConsoleSettings) -> None:
         with hosted(runners, patience=settings.drain_timeout):
             serve(app, sock, settings, begun=lambda: _tell_begun(where, settings, served))
     _log.info("stopped")
+    leave()
 
 
 class Readiness:

@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 import socket
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -14,6 +16,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core import logs
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import SettingsError
 
 _MOST_CONNECTIONS = 1_000
@@ -95,6 +98,25 @@ def serve(app: Any, sock: socket.socket, settings: ConsoleSettings, *, begun: Ca
         signal.signal(each, stop)
     begun()
     server.run(sockets=[sock])
+
+
+def leave(patience: float = 2.0) -> None:
+    """
+    End the process though a thread still waits for an answer: a server that is frozen gives none, and an interpreter waits for it.
+
+    Returns when no thread does; then the process ends in the usual way.
+    """
+    until = SYSTEM_CLOCK.monotonic() + patience
+    for each in threading.enumerate():
+        if each is not threading.current_thread() and not each.daemon:
+            each.join(max(0.0, until - SYSTEM_CLOCK.monotonic()))
+            if each.is_alive():
+                _log.warning(
+                    "left while a question waited for an answer that does not come; look how things stand before it is asked again"
+                )
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
 
 
 def _log_as_we_do() -> None:
