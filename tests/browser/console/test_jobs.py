@@ -77,6 +77,7 @@ def test_jobs_are_counted_filtered_and_paged(viewer: Page, console: Console, con
     is_well_made(viewer)
     viewer.get_by_role("region", name="Jobs by type").get_by_role("link", name="52").click()
     rows = viewer.locator("td.open a")
+    expect(rows).to_have_count(50)
     seen = set(rows.all_inner_texts())
     viewer.get_by_role("link", name="More", exact=True).click()
     viewer.wait_for_url("**after=*")
