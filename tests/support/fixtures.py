@@ -28,7 +28,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.connect import Connect, fetch_connect, running_connect
-from tests.support.databases import fresh_database, make_tables, unique_name
+from tests.support.databases import fresh_database, make_tables, template_with_tables, unique_name
 from tests.support.pgbouncer import NoPgBouncer, Pooler, find_pgbouncer, pgbouncer
 from tests.support.roles import Roles, roles_of
 from tests.support.stack import (
@@ -70,9 +70,8 @@ def stack() -> Iterator[Endpoints]:
 
 @pytest.fixture(scope="session")
 def _template(stack: Endpoints) -> Iterator[str]:
-    with fresh_database(stack.database_url) as url:
-        make_tables(url)
-        yield url.rpartition("/")[2]
+    with template_with_tables(stack.database_url) as name:
+        yield name
 
 
 @pytest.fixture
