@@ -35,6 +35,12 @@ from packhorse.core.person import Person
 
 EVERY = 3.0
 """Seconds after which an open overview asks again."""
+INBOX = """
+INSERT INTO inbox (group_id, topic, message_id, outcome, attempt, partition, "offset")
+SELECT q.group_id, q.topic, q.message_id, 'quarantine', 1, q.partition, q."offset" FROM quarantined_message AS q
+ORDER BY q.quarantined_at DESC LIMIT 1000
+"""
+"""What their groups know of the newest: acts look at it."""
 _TICKS = 100.0  # of a second, as /proc counts
 
 
@@ -52,6 +58,8 @@ def main() -> None:
     with psycopg.connect(given.url, autocommit=True) as connection:
         try:
             fill(given.url, connection, given.rows)
+            connection.execute(f"SET search_path = {SCHEMA}".encode())
+            connection.execute(INBOX)
             with served(given.url) as (client, paths):
                 for name, path in paths.items():
                     timed(client, name, path, given.rounds)
