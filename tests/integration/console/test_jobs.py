@@ -447,7 +447,9 @@ def test_jobs_are_sent_back_by_the_redrive_of_their_messages(run: Any, connectio
     refused = run("job", "redrive", good, "--why", "fixed", given="n\n")
     assert (refused.code, state(connection, good)) == (1, "quarantined")
     asked = run("job", "redrive", doubt, "--why", "fixed", given="n\n")
-    assert "effects are in doubt (charge)" in asked.out
+    by_message = run("quarantine", "redrive", doubt, "--why", "fixed", given="n\n")
+    assert asked.out.count("effects of its job are in doubt (charge)") == 1
+    assert "effects of its job are in doubt (charge)" in by_message.out
     done = run("job", "redrive", good, other, "--why", "fixed", "--yes", "--json")
     assert done.code == 1
     assert [each["done"] for each in done.json()["results"]] == [True, False]

@@ -437,6 +437,7 @@ def test_the_checks_say_what_speaks_against_it(
     long_ago = SYSTEM_CLOCK.now() - timedelta(days=30)
     rested(connection, key=None, reason="timeout")
     rested(connection, key=None, quarantined_at=long_ago)
+    rested(connection, key=None, reason="uncertain")
     rested(connection, key=None, reason="undecodable")
     rested(connection, key=None, headers=[["expires-at", "MjAyNi0wMS0wMVQwMDowMDowMFo="]])
     rested(connection, key=None, headers=[["expires-at", "anVuaw=="]])
@@ -447,8 +448,9 @@ def test_the_checks_say_what_speaks_against_it(
     )
     found = [(check.code, check.count) for check in redrives.preview(ALL, QUICK).redrive.checks]
     assert found == [
-        ("cause", 5),
+        ("cause", 6),
         ("same-bytes", 1),
+        ("in-doubt", 1),
         ("side-effects", 1),
         ("order", 1),
         ("stale", 1),

@@ -16,14 +16,17 @@ from packhorse.processor.jobs.runs import JobRun, Phase
 from packhorse.processor.outcomes import Outcome
 from packhorse.processor.record import Record, Stream, delivery_of
 from packhorse.processor.running.endings import Contention, Down
+from packhorse.processor.running.faults import ERROR_MAX
 from packhorse.processor.running.hands import FULL_HANDS, FullHands, Hands
 from packhorse.processor.running.jobends import MOST_TRIES, Ended
 from packhorse.processor.running.jobwork import FIRST_PORTION, run_jobs
+from packhorse.processor.running.judging import after_run, crashed, in_doubt
 from packhorse.processor.running.requests import (
     Begin,
     ClaimJobs,
     CommitTransaction,
     DecodeAll,
+    FindDoubts,
     FinishJobs,
     HadJob,
     LookUpJobs,
@@ -108,6 +111,8 @@ class Lane:
                 return RETURNED
             case FinishJobs(ends) | RecordJobs(ends):
                 return frozenset(result.delivery.id for result, _ in ends)
+            case FindDoubts():
+                return {}
             case Write():
                 return True
             case _:
@@ -137,13 +142,54 @@ def test_other_ends_and_their_messages_are_written_between_one_begin_and_one_com
     ended = lane.drive(members(2))
     assert lane.names() == [
         *("ClaimJobs", "DecodeAll", "RunJob", "RunJob"),
-        *("Begin", "FinishJobs", "Write", "CommitTransaction"),
+        *("Begin", "FinishJobs", "FindDoubts", "Write", "CommitTransaction"),
     ]
     assert ended is not None
     assert [result.outcome for result in ended.results] == [Outcome.DONE, Outcome.QUARANTINE]
     commit = lane.asked[-1]
     assert isinstance(commit, CommitTransaction)
     assert {run.job_id for run in commit.runs} == {UUID(int=1), UUID(int=2)}
+
+
+@pytest.mark.case("J-08")
+def test_what_stops_for_good_while_an_effect_is_in_doubt_waits_for_a_person() -> None:
+    """Fails when it is one failure among others, or the effects are looked at before the run can write no more of them."""
+    lane = Lane(RunJob=failing, FindDoubts=lambda request: {UUID(int=2): ("charge", "\x1bmail")})
+    ended = lane.drive(members(2))
+    assert lane.names()[4:] == [
+        *("Begin", "FinishJobs", "FindDoubts", "RollBack"),
+        *("Begin", "FinishJobs", "Write", "CommitTransaction"),
+    ]
+    assert [list(one.ids) for one in lane.asked if isinstance(one, FindDoubts)] == [[UUID(int=2)]]
+    assert ended is not None
+    assert [(result.outcome, result.reason) for result in ended.results] == [
+        (Outcome.DONE, None),
+        (Outcome.QUARANTINE, "uncertain"),
+    ]
+    assert (
+        ended.results[1].error
+        == "no; it stops for failed, and nobody knows whether effects charge, \\x1bmail happened"
+    )
+
+
+@pytest.mark.case("J-08")
+def test_what_is_stopped_without_a_run_is_asked_for_doubts_too() -> None:
+    """Fails when a job that killed its processes, maybe in a call, is one failure among others."""
+    lane = Lane(FindDoubts=lambda request: {UUID(int=1): ("charge",)})
+    (member,) = members(1)
+    member.result = crashed(member, 3)
+    ended = lane.drive([member])
+    assert ended is not None
+    assert [result.reason for result in ended.results] == ["uncertain"]
+
+
+def test_the_doubt_about_many_effects_leaves_room_for_the_error() -> None:
+    stopped = after_run(members(1)[0], Ran(Failure.PERMANENT, "permanent", "E" * ERROR_MAX), jitter=0.0)
+    found = in_doubt(stopped, ["e" * 200] * 5)
+    assert found.error is not None
+    assert len(found.error) <= ERROR_MAX
+    assert found.error.startswith("E" * 100)
+    assert found.error.endswith("…, … happened")
 
 
 def test_what_was_had_is_given_back_when_what_was_not_can_not_be_asked_about() -> None:

@@ -151,19 +151,13 @@ def check_redrivable(job: Job) -> None:
             )
 
 
-def redrive_warnings(job: Job, in_doubt: Sequence[Effect], now: datetime | None) -> tuple[str, ...]:
-    """Return what a person should know before *job* is sent back, at *now* by the database's clock."""
+def redrive_warnings(job: Job, now: datetime | None) -> tuple[str, ...]:
+    """Return what a person should know beside its effects before *job* is sent back, at *now* by the database's clock."""
     warnings = []
     if job.expires_at is not None and now is not None and job.expires_at <= now:
         warnings.append(
             f"its expires_at {zulu(job.expires_at)} has passed: no run begins, and it becomes expired, which is final; submit it anew "
             "if it is still wanted"
-        )
-    if in_doubt:
-        names = ", ".join(each.key for each in in_doubt[:5])
-        warnings.append(
-            f"effects are in doubt ({names}): the outside system is asked again where the job's code can, else the job stops again; "
-            f"packhorse job resolve {job.id} says what happened"
         )
     return tuple(warnings)
 

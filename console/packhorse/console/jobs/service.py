@@ -184,7 +184,7 @@ class Jobs:
             raise UnknownId(no_job(job_id))
         check_redrivable(facts.job)
         preview = self._quarantine.preview(job_id, group=facts.job.group, topic=facts.job.topic)
-        warnings = redrive_warnings(facts.job, facts.in_doubt, known.around.now)
+        warnings = redrive_warnings(facts.job, known.around.now)
         return replace(preview, warnings=(*preview.warnings, *warnings))
 
     def redrive(self, order: Order, *, why: str) -> datetime:

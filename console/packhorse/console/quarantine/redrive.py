@@ -103,7 +103,7 @@ def previewed(
         quarantined_at=message.quarantined_at,
     )
     steps = _steps(order) if act == REDRIVE else _discards(followers)
-    warnings = _warnings(message, followers) if act == REDRIVE else _warnings_of_discard(in_doubt)
+    warnings = _warnings(message, followers, in_doubt) if act == REDRIVE else _warnings_of_discard(in_doubt)
     return Preview(act=act, order=order, message=message, steps=steps, warnings=warnings)
 
 
@@ -146,7 +146,7 @@ def _warnings_of_discard(in_doubt: Sequence[str]) -> tuple[str, ...]:
     return (warns,)
 
 
-def _warnings(message: QuarantinedMessage, followers: int) -> tuple[str, ...]:
+def _warnings(message: QuarantinedMessage, followers: int, in_doubt: Sequence[str]) -> tuple[str, ...]:
     found = []
     if message.key is not None and not followers:
         found.append("order: later messages of its key may have gone on; this one takes effect after them")
@@ -156,4 +156,9 @@ def _warnings(message: QuarantinedMessage, followers: int) -> tuple[str, ...]:
         )
     if message.redrives:
         found.append(f"it has been redriven {counted(message.redrives, 'time')} before and failed again")
+    if in_doubt:
+        found.append(
+            f"effects of its job are in doubt ({', '.join(in_doubt[:5])}): the outside system is asked again where the job's code can, "
+            f"else the job stops again; packhorse job resolve {message.id} says what happened"
+        )
     return tuple(found)

@@ -159,7 +159,8 @@ SELECT count(*)::int AS n FROM gone
 FOLLOW = """
 WITH moves AS MATERIALIZED (
     SELECT j.id, q.group_id, q.reason, q.state AS rests, CASE WHEN q.state = 'redriven' THEN 'retrying' WHEN q.state = 'discarded' THEN 'discarded'
-               WHEN q.reason = 'uncertain' THEN 'uncertain' ELSE 'quarantined' END AS after
+               WHEN q.reason = 'uncertain' OR EXISTS (SELECT FROM {schema}.job_effect AS e
+                   WHERE e.job_id = j.id AND e.state IN ('intended', 'uncertain')) THEN 'uncertain' ELSE 'quarantined' END AS after
     FROM {schema}.job AS j CROSS JOIN LATERAL (
         SELECT q.state, q.reason, q.group_id FROM {schema}.quarantined_message AS q WHERE q.message_id = j.id AND q.topic = j.topic
           AND (j.group_id IS NULL OR q.group_id = j.group_id) ORDER BY q.state = 'quarantined' DESC LIMIT 1) AS q

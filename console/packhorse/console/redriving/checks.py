@@ -96,6 +96,12 @@ def _bytes(counted: Mapping[str, Any]) -> Iterator[Check]:
 
 
 def _effects(counted: Mapping[str, Any]) -> Iterator[Check]:
+    if counted["in_doubt"]:
+        said = (
+            "are jobs with an outside effect that may or may not have happened: the outside system is asked again where the job's code "
+            "can, else they stop again; packhorse job resolve says what happened, of one job at a time"
+        )
+        yield Check(code="in-doubt", count=counted["in_doubt"], said=said)
     if counted["effects"]:
         said = (
             "crashed, timed out or lost their connection in some attempt: what they did outside the database may be done "

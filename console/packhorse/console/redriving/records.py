@@ -29,7 +29,7 @@ class Check:
     One thing that speaks for or against a redrive.
 
     Attributes:
-        code: cause, side-effects, stale, order, expired, capped, same-bytes, purged.
+        code: cause, side-effects, in-doubt, stale, order, expired, capped, same-bytes, purged.
         count: Members that it holds for; None where it holds for the whole set.
     """
 

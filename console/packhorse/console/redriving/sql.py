@@ -78,6 +78,8 @@ SELECT count(*) AS members,
     count(*) FILTER (WHERE m.redrives > 0) AS redriven_before,
     count(*) FILTER (WHERE q.reason IN ('crashed', 'timeout', 'broken-transaction', 'connection-lost')
         OR q.history @? '$[*] ? (@.reason == "timeout" || @.reason == "connection-lost" || @.reason == "crashed")') AS effects,
+    count(*) FILTER (WHERE q.reason = 'uncertain' OR EXISTS (SELECT FROM {schema}.job_effect AS e WHERE e.job_id = m.message_id
+        AND e.state IN ('intended', 'uncertain'))) AS in_doubt,
     count(*) FILTER (WHERE q.quarantined_at < clock_timestamp() - %(stale)s * interval '1 second') AS stale,
     count(*) FILTER (WHERE q.reason IN ('undecodable', 'unknown-schema', 'unknown-type', 'no-tombstone-handler', 'id-reused'))
         AS same_bytes,

@@ -11,6 +11,7 @@ from packhorse.processor.running.requests import (
     ClaimKey,
     ClaimKeys,
     CountDeliveries,
+    FindDoubts,
     FinishJobs,
     GetFirstFollowers,
     HadJob,
@@ -43,14 +44,16 @@ def steps_of(request: Request, plant: Plant, work: Work, xid: str) -> Steps[obje
             return store.count_deliveries(work.stream, ids)
         case MarkStart(offset):
             return _begun(plant, spot, offset)
-        case ClaimJobs() | LookUpJobs() | FinishJobs() | RecordJobs() | ReleaseJobs():
+        case ClaimJobs() | LookUpJobs() | FinishJobs() | FindDoubts() | RecordJobs() | ReleaseJobs():
             return _of_jobs(request, plant, work)
         case _:
             return _of_keys(request, plant, source)
 
 
 def _of_jobs(
-    request: ClaimJobs | LookUpJobs | FinishJobs | RecordJobs | ReleaseJobs, plant: Plant, work: Work
+    request: ClaimJobs | LookUpJobs | FinishJobs | FindDoubts | RecordJobs | ReleaseJobs,
+    plant: Plant,
+    work: Work,
 ) -> Steps[object]:
     """Return the statements that answer a request about jobs."""
     match request:
@@ -60,6 +63,8 @@ def _of_jobs(
             return plant.store.look_up_jobs(ids)
         case FinishJobs(ends):
             return finished(plant, ends)
+        case FindDoubts(ids):
+            return plant.store.effects_in_doubt(ids)
         case RecordJobs(ends):
             return recorded(plant, work.stream, ends)
         case ReleaseJobs(runs, reason):

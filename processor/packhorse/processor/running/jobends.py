@@ -4,15 +4,17 @@ from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from packhorse.processor.jobs.deciding import LOOK_AGAIN
 from packhorse.processor.jobs.runs import JobRun, Phase
-from packhorse.processor.outcomes import Outcome
+from packhorse.processor.outcomes import Outcome, Reason
 from packhorse.processor.running.endings import Contention
-from packhorse.processor.running.judging import after_run, done
+from packhorse.processor.running.judging import after_run, done, in_doubt
 from packhorse.processor.running.requests import (
     Begin,
     CommitTransaction,
+    FindDoubts,
     FinishJobs,
     LookUp,
     RecordJobs,
@@ -144,6 +146,9 @@ def _commit(ended: list[JobEnded], jobs: Jobs) -> Generator[Request, Any, bool]:
     for member, _ in ended:
         if member.delivery.id not in ours:
             jobs.hold(member, LOOK_AGAIN)
+    if (yield from _doubted([member for member, _, _ in mine])):
+        yield RollBack()
+        return (yield from _commit(ended, jobs))
     for member, _, one in mine:
         if one is not None and _writes((member, one)):
             jobs.how.runs([member])
@@ -164,6 +169,27 @@ def _commit(ended: list[JobEnded], jobs: Jobs) -> Generator[Request, Any, bool]:
     jobs.members += [member for member, _, _ in mine]
     jobs.results += results
     return True
+
+
+def _doubted(members: list[Member]) -> Generator[Request, Any, bool]:
+    """
+    Let those of *members* that stop for good wait for a person while an effect of theirs is in doubt; return whether there are any.
+
+    It comes behind `FinishJobs`: from there on no run of theirs can record an intent that is missed here.
+    """
+    stopped = {
+        member.delivery.id: member
+        for member in members
+        if (result := member.result) is not None
+        and result.outcome is Outcome.QUARANTINE
+        and result.reason != Reason.UNCERTAIN.value
+    }
+    doubts: dict[UUID, tuple[str, ...]] = (yield FindDoubts(list(stopped))) if stopped else {}
+    for job_id, effects in doubts.items():
+        member = stopped[job_id]
+        assert member.result is not None, "who stops has a result"
+        member.result = in_doubt(member.result, effects)
+    return bool(doubts)
 
 
 def _plain(ended: list[JobEnded]) -> list[tuple[Member, Result, JobRun]]:

@@ -10,6 +10,9 @@ Order of effects, and what a crash between two of them does:
    end, its result and the inbox row are one transaction. Whose lease is another's by now is left out: nothing of it is written.
 4. Copies and the watermark follow, as for any message.
 
+A job that stops for good while an effect of its may or may not have happened is recorded as uncertain, whatever it stops for: between
+`FinishJobs` and `Write` its effects are asked for, and where one is in doubt the transaction is begun anew with that.
+
 Jobs of a type that does not say that it is quick wait for one another for a moment alone: what is not the lane's any more, because the
 one before it takes long, is neither begun nor recorded nor given back here (see `hands`).
 

@@ -1,6 +1,6 @@
 """What becomes of a member after a run or instead of one: done, tried again, behind its head, or stopped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -82,6 +82,23 @@ def too_late(member: Member) -> Result:
     spec = member.job
     assert spec is not None, "who is too late has a deadline"
     return after_run(member, outlived(spec), jitter=0.0)._replace(attempt=_not_run(member), failed_as=None)
+
+
+def in_doubt(result: Result, effects: Sequence[str]) -> Result:
+    """
+    Return *result*, a job's that stops for good, as it is while nobody knows whether *effects* have happened: that is for a person first.
+
+    What it would have stopped for stays in the text, behind the error, whose class and place still tell failures apart.
+    """
+    names = ", ".join(inert(name, limit=_NAME) for name in effects[:_NAMES]) + ", …" * (len(effects) > _NAMES)
+    which = f"effect {names}" if len(effects) == 1 else f"effects {names}"
+    told = f"; it stops for {result.reason}, and nobody knows whether {which} happened"
+    error = inert(result.error or "", limit=ERROR_MAX - len(told))
+    return result._replace(reason=Reason.UNCERTAIN.value, error=(error + told).removeprefix("; "))
+
+
+_NAMES, _NAME = 3, 60
+"""How many effects the text of an error names, and with how many characters: it is short."""
 
 
 def outlived(spec: JobSpec) -> Ran:

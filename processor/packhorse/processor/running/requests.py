@@ -200,6 +200,12 @@ class FinishJobs(NamedTuple):
     ends: Sequence[tuple[Result, JobRun | None]]
 
 
+class FindDoubts(NamedTuple):
+    """Ask for effects of jobs of which nobody knows whether they have happened; gets their names by job."""
+
+    ids: Sequence[UUID]
+
+
 class RecordJobs(NamedTuple):
     """
     Record how jobs have ended that are done at their first attempt and want nothing written, each with its run and its message, in a
@@ -262,6 +268,7 @@ Request = (
     | RunJob
     | RunWrites
     | FinishJobs
+    | FindDoubts
     | RecordJobs
     | ReleaseJobs
 )

@@ -124,6 +124,15 @@ class JobSteps(Tables):
         answer = yield Statement(query, self._ends(ends))
         return frozenset(row[0] for row in answer.rows)
 
+    def effects_in_doubt(self, ids: Sequence[UUID]) -> Steps[dict[UUID, tuple[str, ...]]]:
+        """
+        Return the names of those effects of jobs of which nobody knows whether they have happened, by job; only of jobs with one.
+
+        Behind `finish_jobs` in its transaction it misses none: who would record another intent waits for that, and has lost the job then.
+        """
+        answer = yield Statement(self.queries.effects_in_doubt, {"ids": uuids(ids)})
+        return {row[0]: tuple(row[1]) for row in answer.rows}
+
     def record_jobs(
         self, stream: Stream, ends: Sequence[JobEnd], results: Sequence[Result]
     ) -> Steps[frozenset[UUID]]:

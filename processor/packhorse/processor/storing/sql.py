@@ -244,6 +244,7 @@ class Queries:
     intend_effect: bytes
     intend_again: bytes
     change_effect: bytes
+    effects_in_doubt: bytes
     read_step: bytes
     record_step: bytes
 

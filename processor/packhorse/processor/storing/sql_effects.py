@@ -50,6 +50,12 @@ WITH {owned}, written AS (
 )
 SELECT EXISTS (SELECT FROM owned), EXISTS (SELECT FROM written)"""
 
+# Effects of jobs of which nobody knows whether they have happened, in the order of their calls.
+EFFECTS_IN_DOUBT = """
+SELECT e.job_id, array_agg(e.key ORDER BY e.intended_at, e.key) FROM "{schema}".job_effect e
+WHERE e.job_id = ANY(%(ids)s::uuid[]) AND e.state IN ('intended', 'uncertain')
+GROUP BY e.job_id"""
+
 # Whether the run has its job, whether the step is done, and what it returned. Always one row.
 READ_STEP = """
 SELECT coalesce(j.token = %(token)s AND j.state = 'running', false), s.name IS NOT NULL, s.result::text

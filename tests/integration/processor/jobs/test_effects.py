@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from subprocess import Popen
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
 from tests.support.cli import packhorse
 from tests.support.databases import fresh_database, unique_name
-from tests.support.jobs import JobGround
+from tests.support.jobs import JobGround, working, write
 from tests.support.outside import Outside, outside_system
 from tests.support.outside_child import LEASE, charging, charging_child
+from tests.support.processing import GROUP
 from tests.support.processing_child import until_dead
 from tests.support.wait import eventually
 
 from packhorse.local.settings import Endpoints
+from packhorse.processor import JobContext, Processor, Quarantine, Retry
 from packhorse.processor.jobs.effects.model import idempotency_key
 
 LONG = 60.0
@@ -191,3 +193,62 @@ def test_a_refused_call_is_made_again(jobs: JobGround, tmp_path: Path) -> None:
             outside.start()
             jobs.until_state(job, "succeeded")
         assert outside.done("500") == [idempotency_key(job, "charge")]
+
+
+def unanswered(namespace: str, *, attempts: int = 1) -> Processor:
+    """Return a processor whose job's call is never answered, and that can't ask."""
+
+    def body(job: Any, ctx: JobContext) -> None:
+        def call(key: str) -> None:
+            raise TimeoutError("no answer")
+
+        try:
+            ctx.effect("charge", call)
+        except TimeoutError:
+            if job.what == "gives up":
+                raise Quarantine("given-up") from None
+            raise
+
+    return working(namespace, body=body, retry=Retry(attempts=attempts, delays=["1s"]))
+
+
+@pytest.mark.case("J-08")
+@pytest.mark.parametrize(("what", "cause"), [("", "attempts-exhausted"), ("gives up", "given-up")])
+def test_a_job_that_stops_for_good_with_an_effect_unanswered_is_uncertain(
+    jobs: JobGround, what: str, cause: str
+) -> None:
+    """Fails when it is one failure among others, which a person sends back or gives up without knowing of the call."""
+    app = unanswered(jobs.namespace)
+    jobs.make_topics(app)
+    job = jobs.submit(600, what).id
+    with jobs.processing(app):
+        assert jobs.until_state(job, "uncertain")[2] == "uncertain"
+        (error,) = jobs.job(job, "error")
+        assert f"it stops for {cause}, and nobody knows whether effect charge happened" in error
+        (reason, same) = jobs.rows(
+            "SELECT reason, error FROM packhorse.quarantined_message WHERE message_id = %s", job
+        )[0]
+        assert (reason, same) == ("uncertain", error)
+        said = packhorse(
+            "job", "resolve", str(job), "--happened", "--why", "asked them", "--yes", **jobs.environ
+        )
+        assert said.code == 0, said.out + said.err
+        jobs.until_state(job, "succeeded")
+    assert effect_of(jobs, job) == ("happened", 1)
+
+
+@pytest.mark.case("J-08")
+def test_a_job_whose_message_nobody_can_handle_any_more_is_uncertain_too(jobs: JobGround) -> None:
+    """Fails when a deploy without the job's code makes of a call that may have happened a failure among others."""
+    app, without = unanswered(jobs.namespace, attempts=3), Processor(GROUP)
+    without.job(jobs.also("tests.Other"), retry=Retry(delays=["1s"]))(write)
+    jobs.make_topics(app)
+    job = jobs.submit(700).id
+    with jobs.processing(app):
+        jobs.until_state(job, "retrying")
+    with jobs.processing(without):
+        assert jobs.until_state(job, "uncertain")[2] == "unknown-type"
+    said = packhorse("job", "resolve", str(job), "--happened", "--why", "asked them", "--yes", **jobs.environ)
+    assert said.code == 0, said.out + said.err
+    with jobs.processing(app):
+        jobs.until_state(job, "succeeded")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.processor.effects.database import QUERIES, Tables
+from tests.simulation.processor.effects.database import QUERIES, RECORD_MESSAGE, Tables
 from tests.simulation.processor.effects.scripts import Effect, Step
 
 from packhorse.core.jobs import ENDED, JobState
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tests.simulation.processor.effects.world import World
 
 FENCED = {QUERIES.intend_effect, QUERIES.intend_again, QUERIES.change_effect, QUERIES.record_step}
+
+
+IN_DOUBT = {"intended", "uncertain"}
 
 
 class Checks:
@@ -82,6 +85,14 @@ class Checks:
         if text == QUERIES.record_step and rows[0][1]:
             scripts = self.world.scripts[v["job"]]
             self.done.update(one for one in scripts if isinstance(one, Step) and one.name == v["name"])
+        if text == RECORD_MESSAGE and tables.jobs[v["job"]].state == "quarantined":
+            doubt = [
+                key for (job, key), row in tables.effects.items() if job == v["job"] and row.state in IN_DOUBT
+            ]
+            if doubt:
+                self.found(
+                    f"job {v['job'].int} stops as quarantined, and {doubt} may or may not have happened"
+                )
         if text in {QUERIES.finish_jobs, QUERIES.finish_job}:
             self._ended()
 

@@ -77,6 +77,7 @@ class Database:
             QUERIES.intend_effect: self.intend_effect,
             QUERIES.intend_again: self.intend_again,
             QUERIES.change_effect: self.change_effect,
+            QUERIES.effects_in_doubt: self.effects_in_doubt,
             QUERIES.read_step: self.read_step,
             QUERIES.record_step: self.record_step,
             QUERIES.claim_jobs: self.claim_jobs,
@@ -167,6 +168,15 @@ class Database:
             return [(True, False)]
         self.tables.effects[key] = replace(row, why=v["why"], **changes)
         return [(True, True)]
+
+    def effects_in_doubt(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
+        open_ones = sorted(
+            (row.intended_at, job, key)
+            for (job, key), row in self.tables.effects.items()
+            if row.state in {"intended", "uncertain"}
+        )
+        names = {one: [key for _, job, key in open_ones if job == one] for one in ids(v["ids"])}
+        return [(one, keys) for one, keys in names.items() if keys]
 
     def read_step(self, v: dict[str, Any]) -> list[tuple[Any, ...]]:
         key = (v["job"], v["name"])

@@ -19,6 +19,7 @@ from packhorse.processor.jobs.effects.deciding import Ask, Intend
 from packhorse.processor.jobs.effects.model import CANT_TELL, DID_NOT_HAPPEN, EffectState
 from packhorse.processor.jobs.effects.table import EffectTable
 from packhorse.processor.jobs.steps_done import StepTable
+from packhorse.processor.storing.jobs import JobSteps
 
 Planted = AbstractContextManager[Any]
 
@@ -208,6 +209,16 @@ def forget_what_a_person_said() -> Planted:
     return _deciding_as(change)
 
 
+def stop_without_a_look_at_effects() -> Planted:
+    """Let a job that stops for good be one failure among others, though an effect of its may have happened."""
+
+    def none(self: JobSteps, ids: Any) -> Any:
+        yield from ()
+        return {}
+
+    return patch.object(JobSteps, "effects_in_doubt", none)
+
+
 def run_steps_again() -> Planted:
     def read(self: StepTable, name: str) -> Any:
         yield from ()
@@ -233,6 +244,7 @@ PLANTS: dict[Callable[[], Planted], str] = {
     call_again_when_it_can_not_tell: "",
     judge_by_the_age_after_the_question: "late",
     forget_what_a_person_said: "",
+    stop_without_a_look_at_effects: "",
     run_steps_again: "",
 }
 """Each with the theme in which it shows."""

@@ -29,13 +29,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 GROUP = "jobs"
 STORE = Store(queries=QUERIES, group=GROUP, schema="packhorse")
-ATTEMPTS = 4
 AGAIN = 5.0
 """Seconds after which a failed job is tried again."""
 
 
 class Cancelled(Exception):
     """The body stops because somebody wants it to."""
+
+
+class InDoubt(Exception):
+    """A job that is to stop has an effect of which nobody knows."""
 
 
 class Process:
@@ -133,7 +136,7 @@ class Process:
             outcome, reason = Outcome.RETRY, Reason.LATER.value
             tries, due = run.attempt - 1, self.world.hub.now + later.after
         except (TimeoutError, ConnectionRefusedError):
-            is_last = run.attempt >= ATTEMPTS
+            is_last = run.attempt >= self.world.attempts
             outcome = Outcome.QUARANTINE if is_last else Outcome.RETRY
             reason, due = Reason.FAILED.value, self.world.hub.now + AGAIN
         else:
@@ -150,6 +153,8 @@ class Process:
         def steps() -> Steps[None]:
             if end.id not in (yield from STORE.finish_jobs([end])):
                 raise OwnershipLost("another's")
+            if end.state is JobState.QUARANTINED and (yield from STORE.effects_in_doubt([end.id])):
+                raise InDoubt
             if end.state in {JobState.RETRYING, JobState.QUARANTINED, JobState.UNCERTAIN}:
                 yield Statement(RECORD_MESSAGE, {"job": end.id, "due": due, "tries": tries})
 
@@ -157,6 +162,13 @@ class Process:
             self.run(steps())
         except OwnershipLost:
             self.world.say(f"{self.name} has nothing to end of job {end.id.int}")
+            return
+        except InDoubt:
+            self.world.say(
+                f"{self.name} finds an effect of job {end.id.int} in doubt, which stops for {end.reason}"
+            )
+            doubt = end._replace(state=JobState.UNCERTAIN, reason=Reason.UNCERTAIN.value)
+            self._finish(doubt, tries=tries, due=due)
             return
         self.world.say(f"{self.name} ends job {end.id.int}: {end.state} {end.reason}")
 

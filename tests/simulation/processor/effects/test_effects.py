@@ -75,6 +75,7 @@ def test_the_schedules_bring_what_they_are_for() -> None:
         "DID_NOT_HAPPEN",
         "CANT_TELL",
         "Happened",
+        "in doubt, which stops for",
         "a person says",
         "is cancelled",
         ": late",

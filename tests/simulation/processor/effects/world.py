@@ -36,6 +36,7 @@ class World:
         self.theme = theme
         self.lease = random.choice((2.0, 5.0, 30.0))
         self.cancels = random.choice((0.0, 0.0, 0.1))
+        self.attempts = random.choice((1, 2, 4))
         self.call_faults = 0.8 if theme == "late" else 0.3
         self._slow = 0.3 if theme == "late" else random.choice((0.0, 0.05, 0.3))
         self.database = Database(lambda: self.hub.now)

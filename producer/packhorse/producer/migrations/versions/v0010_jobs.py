@@ -286,11 +286,19 @@ REVOKE EXECUTE ON FUNCTION "{schema}".send_job(uuid, text, bytea) FROM PUBLIC;
 """
 
 FOLLOW = """
+CREATE FUNCTION "{schema}".job_rests(wanted uuid, reason text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $body$
+SELECT CASE WHEN reason = 'uncertain'
+    OR EXISTS (SELECT FROM "{schema}".job_effect AS e WHERE e.job_id = wanted AND e.state IN ('intended', 'uncertain'))
+    THEN 'uncertain' ELSE 'quarantined' END
+$body$;
+COMMENT ON FUNCTION "{schema}".job_rests(uuid, text) IS
+    'The state of a job whose message is in quarantine for a reason: uncertain while an effect of its may or may not have happened';
+
 CREATE FUNCTION "{schema}".job_follows() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $body$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        UPDATE "{schema}".job AS j SET state = CASE WHEN c.reason = 'uncertain' THEN 'uncertain' ELSE 'quarantined' END,
+        UPDATE "{schema}".job AS j SET state = "{schema}".job_rests(j.id, c.reason),
             group_id = c.group_id, changed_at = clock_timestamp(), reason = c.reason, error = c.error,
             changed_by = coalesce(nullif(current_setting('packhorse.actor', true), ''), 'worker'), worker = NULL, token = NULL,
             lease_until = NULL
@@ -309,7 +317,7 @@ BEGIN
             changed_by = coalesce(nullif(current_setting('packhorse.actor', true), ''), 'worker')
           FROM went AS w JOIN came AS c ON c.message_id = w.message_id AND c.group_id = w.group_id AND c.topic = w.topic
           CROSS JOIN LATERAL (SELECT CASE c.state WHEN 'redriven' THEN 'retrying' WHEN 'discarded' THEN 'discarded'
-                ELSE CASE WHEN c.reason = 'uncertain' THEN 'uncertain' ELSE 'quarantined' END END AS state) AS t
+                ELSE "{schema}".job_rests(c.message_id, c.reason) END AS state) AS t
          WHERE j.id = ANY (ARRAY(SELECT o.message_id FROM came AS o)) AND j.id = c.message_id AND j.topic = c.topic
            AND coalesce(j.group_id, c.group_id) = c.group_id AND w.state <> c.state
            AND j.state <> t.state AND "{schema}".job_may(j.state || '>' || t.state);
