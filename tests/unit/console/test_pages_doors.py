@@ -157,24 +157,44 @@ def test_a_mark_is_no_cookie_and_a_cookie_no_mark() -> None:
     assert not seal.is_mark(seal.cookie(session).rpartition(".")[2], session)
 
 
-def test_a_link_is_good_once_for_a_while_and_the_last_one_alone() -> None:
-    """Fails when a link of the log of last week opens the console."""
+def test_a_link_is_good_once_and_for_a_while() -> None:
+    """Fails when a link opens the console twice, or one of the log of last week does."""
     house = House()
-    first = house.link()
-    assert not house.keeper.make_link()
-    house.time.later(APART)
-    second = house.link()
-    with pytest.raises(NotSignedIn):
-        house.keeper.by_link(first, address="a")
-    kept = house.keeper.by_link(second, address="b")
+    word = house.link()
+    kept = house.keeper.by_link(word, address="b")
     assert house.keeper.person(kept.now) == Person(user="root")
     with pytest.raises(NotSignedIn):
-        house.keeper.by_link(second, address="c")
+        house.keeper.by_link(word, address="c")
     house.time.later(APART)
     late = house.link()
     house.time.later(LASTS)
     with pytest.raises(NotSignedIn):
         house.keeper.by_link(late, address="d")
+
+
+def test_who_asks_for_links_again_and_again_keeps_nobody_out_who_reads_the_terminal() -> None:
+    """Fails when a new link makes those before it void, or a stranger's request leaves the terminal without one that is good."""
+    house = House()
+    first = house.link()
+    for _ in range(int(LASTS / APART) - 1):
+        house.time.later(APART)
+        assert house.keeper.make_link()
+        assert not house.keeper.make_link()
+    assert house.keeper.by_link(first, address="a")
+    assert house.keeper.by_link(house.links[-1].rpartition("=")[2], address="a")
+    assert len(house.links) == LASTS / APART
+
+
+def test_who_tries_too_often_keeps_nobody_out_who_has_a_link() -> None:
+    """Fails when a stranger at the same address (a proxy's, or that of one machine) uses up the attempts of whoever has a link."""
+    house = House()
+    word = house.link()
+    for _ in range(3):
+        with pytest.raises(NotSignedIn):
+            house.keeper.by_link("x", address="a")
+    with pytest.raises(Refused):
+        house.keeper.by_link("x", address="a")
+    assert house.keeper.by_link(word, address="a")
 
 
 def test_the_session_of_a_link_counts_at_the_console_that_made_it_alone() -> None:

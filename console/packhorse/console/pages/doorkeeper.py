@@ -145,26 +145,25 @@ class Doorkeeper:
 
     def by_link(self, word: str, *, address: str) -> Kept:
         """
-        Sign in whoever has the link of *word*, once.
+        Sign in whoever has the link of *word*, once, whatever else came from the *address*: a stranger may share it.
 
         Raises:
             NotSignedIn: It was used, is too old, or none of ours.
-            Refused: The *address* has brought too many of those.
+            Refused: The same, and the *address* has brought too many of those.
         """
+        now = self._clock.monotonic()
+        if self.ways.links and self._links.use(word, now=now):
+            return self._opened(How.LINK, self._here)
         hashed = hash_of(word)
         self._may_try(address, hashed)
-        if not self.ways.links or not self._links.use(word, now=self._clock.monotonic()):
-            self._sign_ins.refused(address, hashed, now=self._clock.monotonic())
-            raise NotSignedIn("the link was used already, or is too old; nobody was signed in")
-        return self._opened(How.LINK, self._here)
+        self._sign_ins.refused(address, hashed, now=now)
+        raise NotSignedIn("the link was used already, or is too old; nobody was signed in")
 
     def make_link(self) -> bool:
-        """Make a link and tell of it; return False where none may be made, or not yet."""
-        now = self._clock.monotonic()
-        if not self.ways.links or not self._links.may_make(now=now):
-            return False
+        """Make a link and tell of it; return False where none may be made, or one was told of a moment ago, which is as good."""
         word = self._secrets.secret(_WORD_BYTES).hex()
-        self._links.keep(word, now=now)
+        if not self.ways.links or not self._links.keep(word, now=self._clock.monotonic()):
+            return False
         self._tell_link(f"/sign-in/link?word={word}")
         return True
 
