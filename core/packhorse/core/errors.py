@@ -151,11 +151,11 @@ class UnknownType(MessageFault):
 
 
 class Forbidden(PackhorseError):
-    """Name the right that the person has not, and who can give it; nothing was done."""
+    """Name the right that the person has not, or that they have none here, and who can give it; nothing was done."""
 
 
 class NotSignedIn(Forbidden):
-    """Say that a token is missing, unknown or expired, or that a user has no rights here, or none any more; nothing was done."""
+    """Say that nobody is there whom we know: a token is missing, unknown or expired; nothing was done."""
 
 
 class OwnershipLost(PackhorseError):

@@ -97,10 +97,11 @@ def standing_of(
 
     >>> standing_of((None, None, None, None, None), by_token=False, signed_in="ann")
     Traceback (most recent call last):
-    packhorse.core.errors.NotSignedIn: ann has no rights here; an admin gives them with `packhorse operators add ann --user --role viewer`
+    packhorse.core.errors.Forbidden: ann has no rights here; an admin gives them with `packhorse operators add ann --user --role viewer`
 
     Raises:
-        NotSignedIn: The token is unknown, the user has no rights, or either is expired.
+        NotSignedIn: The token is unknown or expired.
+        Forbidden: The user has no rights, or none any more: who it is is known, and to sign in once more would help nobody.
     """
     name, role, personal, edit, expired = row
     if by_token and (name is None or expired):
@@ -109,7 +110,7 @@ def standing_of(
         )
     if signed_in is not None and (name is None or expired):
         has = "had rights here that are expired" if name else "has no rights here"
-        raise NotSignedIn(
+        raise Forbidden(
             f"{signed_in} {has}; an admin gives them with "
             f"`packhorse operators add {shlex.quote(signed_in)} --user --role viewer`"
         )

@@ -16,7 +16,7 @@ from packhorse.console.acting.person import Person, this_process
 from packhorse.console.acting.postgres import Database, opened
 from packhorse.console.operators.model import Kind, Wanted
 from packhorse.console.operators.service import Operators
-from packhorse.core.errors import Forbidden, NotSignedIn, UnknownId, UsageError
+from packhorse.core.errors import Forbidden, UnknownId, UsageError
 from packhorse.core.rights import Right, Role
 from packhorse.relay.postgres.acting import allowed
 
@@ -107,7 +107,7 @@ def test_a_user_acts_by_their_own_rights_and_not_by_those_of_the_server(
         assert allowed(relays, "packhorse", signed_in(), Right.ACT, doing="test") == f"{ANN} (signed in)"
         with pytest.raises(Forbidden, match="right to administer"):
             allowed(relays, "packhorse", signed_in(), Right.ADMINISTER, doing="test")
-        with pytest.raises(NotSignedIn, match="eve has no rights here"):
+        with pytest.raises(Forbidden, match="eve has no rights here"):
             allowed(relays, "packhorse", signed_in("eve"), Right.ACT, doing="test")
 
 
@@ -121,13 +121,11 @@ def test_whom_nobody_has_given_rights_may_nothing_and_is_told_so(
         stranger = service_over(tables, signed_in(name)).operators
         removing = partial(stranger.remove, Kind.USER, ANN)
         for ask in (stranger.me, stranger.list, removing):
-            with pytest.raises(
-                NotSignedIn, match="has no rights here; an admin gives them with `packhorse op"
-            ):
+            with pytest.raises(Forbidden, match="has no rights here; an admin gives them with `packhorse op"):
                 ask()
     connection.execute("UPDATE packhorse.operator SET expires_at = clock_timestamp()")
     with (
-        pytest.raises(NotSignedIn, match=f"{ANN} had rights here that are expired"),
+        pytest.raises(Forbidden, match=f"{ANN} had rights here that are expired"),
         tables.acting(signed_in(), Right.SEE, doing="test"),
     ):
         pytest.fail("the act was let in")
@@ -151,7 +149,7 @@ def test_a_users_right_can_not_be_withdrawn_beneath_an_act(
             )
             act.record("test", why=None)
         remover.join(30)
-    with pytest.raises(NotSignedIn), tables.acting(signed_in(), Right.ACT, doing="test"):
+    with pytest.raises(Forbidden), tables.acting(signed_in(), Right.ACT, doing="test"):
         pytest.fail("the second act was let in")
     done = connection.execute(
         "SELECT act, detail ->> 'name' FROM packhorse.audit ORDER BY id OFFSET 2"
@@ -186,7 +184,7 @@ def test_a_role_a_token_and_a_user_of_one_name_are_three(
         owner.add(user(name))
         assert (holder.me().standing.edit, users.me().standing.role) == (True, Role.VIEWER)
         owner.remove(Kind.USER, name)
-        with pytest.raises(NotSignedIn, match="has no rights here"):
+        with pytest.raises(Forbidden, match="has no rights here"):
             users.me()
         assert service_over(of_role).operators.me().standing.role is Role.OPERATOR
     assert holder.me().standing.role is Role.VIEWER
@@ -206,7 +204,7 @@ def test_a_name_is_data_whatever_it_looks_like(
         "%s%(token)s",
         "' OR ''='",
     ):
-        with pytest.raises(NotSignedIn):
+        with pytest.raises(Forbidden):
             service_over(tables, signed_in(name)).operators.me()
         owner.add(user(name))
         assert service_over(tables, signed_in(name)).operators.me().standing.name == name
@@ -237,7 +235,7 @@ def test_users_are_admins_to_leave_behind_once_one_of_them_has_come_in(
                 leave()
         connection.execute("UPDATE packhorse.operator SET expires_at = NULL")
         anns.remove(Kind.USER, ANN)
-        with pytest.raises(NotSignedIn):
+        with pytest.raises(Forbidden):
             anns.list()
     owner.remove(Kind.USER, "bob")
     assert owner.list() == []

@@ -1,6 +1,8 @@
 """What stands before every page, without a server: what it says, and what it tells the log."""
 
 import asyncio
+import html
+import shlex
 import threading
 from typing import Any
 
@@ -14,7 +16,10 @@ from packhorse.console.pages.itsdangerous import Seal
 from packhorse.console.pages.origins import Trusted
 from packhorse.console.serving import uvicorn
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
-from packhorse.core.rights import Role, Standing
+from packhorse.core.person import Person
+from packhorse.core.rights import Standing, standing_of
+
+PROXY = "192.0.2.7"
 
 
 async def nothing(scope: Any, receive: Any, send: Any) -> None:
@@ -32,13 +37,21 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return found
 
 
-def asked(method: str, path: str, *headers: tuple[bytes, bytes]) -> tuple[int, dict[bytes, bytes]]:
-    """Return status and headers of the answer to whoever asks."""
+def standing(person: Person) -> Standing:
+    """Know everybody but whom a proxy signs in."""
+    row = ("ann", "viewer", False, False, False) if person.is_role else (None, None, None, None, None)
+    return standing_of(row, by_token=person.token_hash is not None, signed_in=person.signed_in)
+
+
+def answered(
+    method: str, path: str, *headers: tuple[bytes, bytes], body: bytes = b""
+) -> tuple[int, dict[bytes, bytes], str]:
+    """Return status, headers and body of the answer to whoever asks through the proxy."""
     keeper = Doorkeeper(
-        lambda _: Standing(name="ann", role=Role.VIEWER),
+        standing,
         seal=Seal([b"k" * 32]),
-        trusted=Trusted(""),
-        ways=Ways(),
+        trusted=Trusted(PROXY),
+        ways=Ways(user_header="x-user"),
         user="root",
         clock=SYSTEM_CLOCK,
         secrets=SYSTEM_CHANCE,
@@ -51,11 +64,17 @@ def asked(method: str, path: str, *headers: tuple[bytes, bytes]) -> tuple[int, d
         sent.append(message)
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
-    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": list(headers)}
+    scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "query_string": b""}
+    scope |= {"headers": list(headers), "state": {"peer": PROXY}}
     asyncio.run(PagesGate(nothing, keeper)(scope, receive, send))
-    return sent[0]["status"], dict(sent[0]["headers"])
+    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"].decode()
+
+
+def asked(method: str, path: str, *headers: tuple[bytes, bytes]) -> tuple[int, dict[bytes, bytes]]:
+    """Return status and headers alone."""
+    return answered(method, path, *headers)[:2]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +101,22 @@ def test_browsers_without_tls_can_say_that_a_form_is_ours() -> None:
     form = (b"content-type", b"application/x-www-form-urlencoded")
     ours = ((b"origin", b"http://10.0.0.5:8400"), (b"host", b"10.0.0.5:8400"), form)
     assert asked("POST", "/sign-in", *ours)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/"), ("GET", "/sign-in"), ("GET", "/jobs"), ("POST", "/sign-in/link")]
+)
+def test_whom_the_proxy_signs_in_without_rights_is_told_who_they_are_and_what_gives_them_some(
+    told: list[tuple[str, int]], method: str, path: str
+) -> None:
+    """Fails when they are asked to sign in, which they are, and sign in again and again."""
+    name = "o'neil@example.org"
+    status, headers, page = answered(method, path, (b"x-user", name.encode()))
+    text = html.unescape(page)
+    assert (status, b"location" in headers, told) == (403, False, [(method, 403)])
+    assert f"You are signed in as <b>{name}</b>" in text
+    assert f"packhorse operators add {shlex.quote(name)} --user --role viewer" in text
+    assert 'href="/sign-in"' not in page
 
 
 def test_a_thread_that_waits_for_a_frozen_server_does_not_keep_the_process(

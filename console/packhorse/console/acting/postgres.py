@@ -141,8 +141,8 @@ class Database:
         *right* only where one is given.
 
         Raises:
-            Forbidden: The person may not look.
-            NotSignedIn: The token is unknown or expired, or the user has no rights.
+            Forbidden: The person may not look, or is a user without rights.
+            NotSignedIn: The token is unknown or expired.
             DatabaseUnavailable, NotReady: The database does not answer; a table or right is missing.
         """
         with self._transaction(timeout, "REPEATABLE READ, READ ONLY") as cursor:
@@ -175,8 +175,8 @@ class Database:
         rights and whose right is withdrawn don't wait for each other in a ring.
 
         Raises:
-            Forbidden: The person has not *right*; nothing was done.
-            NotSignedIn: The token is unknown or expired, or the user has no rights.
+            Forbidden: The person has not *right*, or is a user without any; nothing was done.
+            NotSignedIn: The token is unknown or expired.
             DatabaseUnavailable, NotReady: Nothing was done, unless the text says that the commit was on its way.
             AssertionError: The block acted without a record.
         """

@@ -25,8 +25,8 @@ def allowed(
     transaction id.
 
     Raises:
-        Forbidden: The right is missing.
-        NotSignedIn: The token is unknown or expired, or the user has no rights.
+        Forbidden: The right is missing, or a user has none at all.
+        NotSignedIn: The token is unknown or expired.
     """
     statement, values = question_of(person, hold=hold)
     row = connection.execute(statement.replace("{schema}", f'"{schema}"').encode(), values).fetchone()

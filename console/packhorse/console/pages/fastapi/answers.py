@@ -84,6 +84,11 @@ def trouble(problem: Problem, desk: Desk | None, *, back: str | None = None) -> 
     return answer
 
 
+def no_rights(name: str) -> Response:
+    """Return the page for whom the proxy signs in as *name*, and who may do nothing here: to sign in again would lead nowhere."""
+    return page("no-rights.html", None, status=403, name=name)
+
+
 def trouble_of(error: Exception, desk: Desk | None, *, back: str | None = None) -> Response:
     """Return what *error* is to the person, as a page."""
     return trouble(problem_or_log(error), desk, back=back)

@@ -26,11 +26,11 @@ from packhorse.console.api.fastapi.gate import tell
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.pages.assets import PREFIX
 from packhorse.console.pages.doorkeeper import Doorkeeper, cookie_name, no_cookie, set_cookie
-from packhorse.console.pages.fastapi.answers import Desk, onward, trouble, trouble_of
+from packhorse.console.pages.fastapi.answers import Desk, no_rights, onward, trouble, trouble_of
 from packhorse.console.pages.forms import MARK, form_of
 from packhorse.console.pages.origins import is_ours
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
-from packhorse.core.errors import NotSignedIn, UsageError
+from packhorse.core.errors import Forbidden, NotSignedIn, UsageError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -52,6 +52,14 @@ LIVE = "x-live"
 """Header of requests that a page makes by itself, to show what is true now: they keep no session alive."""
 _FORMS_OF_NOBODY = frozenset({SIGN_IN, f"{SIGN_IN}/link"})
 MOVED = "the page was made before you signed in anew, or for somebody else; nothing was done: load it again, and do it there"
+
+
+class _NoRights(Exception):
+    """Somebody is there whom the proxy signs in under a name that has no rights here."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("no rights")
+        self.name = name
 
 
 class PagesGate:
@@ -82,12 +90,20 @@ class PagesGate:
             if scope["method"] not in {"GET", "HEAD"}:
                 receive = await self._checked(scope, headers, receive, desk)
             await self._inner(scope, receive, answer)
+        except _NoRights as who:
+            await no_rights(who.name)(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 the last resort of a server: no request may end without an answer
             if not answer.status:
                 await trouble_of(error, desk)(scope, receive, answer)
 
     async def _seated(self, scope: Scope, headers: Headers, answer: "_Answer") -> Desk | None:
-        """Return who sits at the page; None: nobody is signed in, or not any more."""
+        """
+        Return who sits at the page; None: nobody is signed in, or not any more.
+
+        Raises:
+            _NoRights: The proxy signs somebody in who may do nothing here.
+            NotSignedIn: The token of the session is not known any more.
+        """
         keeper = self._keeper
         secure = scope.get("scheme") == "https"
         session = keeper.session_of(
@@ -103,6 +119,9 @@ class PagesGate:
         except NotSignedIn:
             answer.cookie = no_cookie(secure=secure)
             raise
+        except Forbidden:
+            scope.setdefault("state", {})["name"] = session.now.who
+            raise _NoRights(session.now.who) from None
         answer.cookie = session.cookie and set_cookie(session.cookie, secure=secure)
         desk = Desk(
             session=session.now,
