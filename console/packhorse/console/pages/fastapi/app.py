@@ -77,7 +77,7 @@ def pages(services: Callable[[Person], Service], keeper: Doorkeeper, flow: Flow)
     app.state.keeper = keeper
     app.state.flow = flow
     app.state.job_counts = Shared(SYSTEM_CLOCK, fresh=FRESH)
-    app.add_api_route(f"{PREFIX}/{{path:path}}", _asset, methods=["GET", "HEAD"])
+    app.add_api_route(f"{PREFIX}/{{path:path}}", _asset)
     for room in ROOMS:
         app.include_router(room.router)
     for kind in (PackhorseError, Refused, Exception):
