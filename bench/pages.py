@@ -23,6 +23,7 @@ import uvicorn
 from bench.operators import SCHEMA, fill
 
 from packhorse.console.api.fastapi.app import application
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.compose import services_of
 from packhorse.console.quarantine.groups.model import GroupFilter
 from packhorse.console.quarantine.pages import Filter
@@ -82,7 +83,8 @@ def served(url: str) -> Iterator[tuple[httpx.Client, dict[str, str]]]:
         links: list[str] = []
         made = pages_of(services, database, settings, tell_link=links.append)
         assert made is not None
-        api = application(services, database.standing, ready=Readiness(database))
+        hosts = Hosts(settings.host, settings.hosts)
+        api = application(services, database.standing, hosts=hosts, ready=Readiness(database))
         server = uvicorn.Server(
             uvicorn.Config(
                 Front(api, made.app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from packhorse.console.acting.person import TOKEN_PREFIX, hash_of
 from packhorse.console.api.fastapi.app import application
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.signing import SignIns
 from packhorse.console.compose import services_of
 from packhorse.console.serving.daemon import Readiness, ServedPages, pages_of
@@ -106,7 +107,13 @@ def console_on(database_url: str, *, sign_ins: SignIns | None = None, **settings
         services_of(made, database) as services,
         listening(made) as sock,
     ):
-        app = application(services, database.standing, ready=Readiness(database), sign_ins=sign_ins)
+        app = application(
+            services,
+            database.standing,
+            hosts=Hosts(made.host, made.hosts),
+            ready=Readiness(database),
+            sign_ins=sign_ins,
+        )
         links: list[str] = []
         served = pages_of(services, database, made, tell_link=links.append, sign_ins=sign_ins)
         front = behind_proxies(Front(app, None if served is None else served.app), made.proxies)

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, Field, SecretStr
 
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.pages.origins import Trusted
 from packhorse.core.errors import SettingsError
 from packhorse.core.naming import checked_identifier, checked_topic
@@ -34,6 +35,10 @@ def _proxies(value: str) -> str:
     return _checked(lambda: (Trusted(value), value)[1])
 
 
+def _hosts(value: str) -> str:
+    return _checked(lambda: (Hosts("", value), value)[1])
+
+
 def _keys(value: SecretStr) -> SecretStr:
     keys = value.get_secret_value().split()
     if not keys or min(map(len, keys)) < SHORTEST_KEY:
@@ -55,6 +60,7 @@ class ServerFields(BaseModel):
     Attributes:
         token: For the commands: whose rights count and who is on record, instead of the database's role; set it from a file.
         host, port: Where it listens; port 0 takes any that is free, and the log names it.
+        hosts: Names, parted by commas, by which it may be asked for beside that of its address and this machine's own: the proxy's, e.g. packhorse.example.org. Requests for others are refused.
         runner: Whether it goes on with redrives and replays that are running.
         proxies: Addresses or networks, parted by commas, of proxies whose X-Forwarded-For, X-Forwarded-Proto and, with user_header, whose word about who is there is believed; none by default.
         pages: Whether it serves the web page beside the API.
@@ -68,6 +74,7 @@ class ServerFields(BaseModel):
     token: SecretStr | None = None
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
     port: int = Field(default=8400, ge=0, le=65_535)
+    hosts: Annotated[str, Field(max_length=1_000), AfterValidator(_hosts)] = ""
     runner: bool = True
     proxies: Annotated[str, Field(max_length=1_000), AfterValidator(_proxies)] = ""
     pages: bool = True

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.signing import SignIns
 from packhorse.console.pages.doorkeeper import Doorkeeper, Ways
 from packhorse.console.pages.fastapi import gate
@@ -67,8 +68,9 @@ def answered(
         return {"type": "http.request", "body": body, "more_body": False}
 
     scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "query_string": b""}
-    scope |= {"headers": list(headers), "state": {"peer": PROXY}}
-    asyncio.run(PagesGate(nothing, keeper)(scope, receive, send))
+    ours = [] if any(name == b"host" for name, _ in headers) else [(b"host", b"localhost")]
+    scope |= {"headers": [*headers, *ours], "state": {"peer": PROXY}}
+    asyncio.run(PagesGate(nothing, keeper, hosts=Hosts("10.0.0.5", ""))(scope, receive, send))
     return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"].decode()
 
 
@@ -101,6 +103,13 @@ def test_browsers_without_tls_can_say_that_a_form_is_ours() -> None:
     form = (b"content-type", b"application/x-www-form-urlencoded")
     ours = ((b"origin", b"http://10.0.0.5:8400"), (b"host", b"10.0.0.5:8400"), form)
     assert asked("POST", "/sign-in", *ours)[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/sign-in", "/assets/x/page.js"])
+def test_a_page_of_elsewhere_whose_name_leads_here_gets_nothing(path: str) -> None:
+    """Fails when a name that somebody lets lead to our address makes our pages theirs to read."""
+    status, _, page = answered("GET", path, (b"host", b"evil.example:8400"), (b"x-user", b"ann"))
+    assert (status, "PACKHORSE_CONSOLE_HOSTS" in page, "ann" in page) == (421, True, False)
 
 
 @pytest.mark.parametrize(

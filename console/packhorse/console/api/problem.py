@@ -136,6 +136,7 @@ _BY_STATUS: dict[int, tuple[str, str]] = {
     408: ("too-slow", "The request did not arrive in time"),
     413: ("too-large", "The request's body is too large"),
     415: ("no-json", "The body is no JSON"),
+    421: ("other-host", "The console has another name"),
     422: ("invalid", "The request is not as the document asks"),
 }
 

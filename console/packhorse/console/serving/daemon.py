@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Database
 from packhorse.console.api.fastapi.app import application
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.signing import SignIns
 from packhorse.console.compose import services_of
 from packhorse.console.pages.doorkeeper import Doorkeeper, Ways
@@ -53,7 +54,8 @@ def run(settings: ConsoleSettings) -> None:
         _tell_of_tokens(database)
         where = sock.getsockname()[:2]
         runners = _runners(database, settings)
-        api = application(services, database.standing, ready=Readiness(database))
+        hosts = Hosts(settings.host, settings.hosts)
+        api = application(services, database.standing, hosts=hosts, ready=Readiness(database))
         served = pages_of(services, database, settings, tell_link=partial(_tell_link, where))
         if served is not None:
             runners.append(served.watching)
@@ -158,7 +160,8 @@ def pages_of(
     )
     flow = Flow(SYSTEM_CLOCK)
     watching = Watching(flow, lambda: services(Person(user=system_user())).top, SYSTEM_CLOCK)
-    return ServedPages(app=pages(services, keeper, flow), keeper=keeper, watching=watching)
+    served = pages(services, keeper, flow, hosts=Hosts(settings.host, settings.hosts))
+    return ServedPages(app=served, keeper=keeper, watching=watching)
 
 
 def _tell_begun(address: tuple[str, int], settings: ConsoleSettings, served: ServedPages | None) -> None:

@@ -27,6 +27,7 @@ from packhorse.console.api.fastapi import (
 from packhorse.console.api.fastapi.answers import JsonAnswer, refusal, refusal_of
 from packhorse.console.api.fastapi.document import documented, methods_of
 from packhorse.console.api.fastapi.gate import Gate
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.api.signing import SignIns
 from packhorse.console.service import Service
@@ -47,6 +48,7 @@ def application(
     services: Callable[[Person], Service],
     standing: Callable[[Person], Standing],
     *,
+    hosts: Hosts,
     ready: Callable[[], bool],
     clock: Clock = SYSTEM_CLOCK,
     sign_ins: SignIns | None = None,
@@ -57,6 +59,7 @@ def application(
     Args:
         services: Makes the service of a person.
         standing: Says what a person may do now.
+        hosts: By which names requests may ask for us.
         ready: Whether requests can be answered now; blocks.
         clock: For the bound on refused tokens, and for how long a request took.
         sign_ins: That bound.
@@ -80,7 +83,7 @@ def application(
     _problems(app)
     document = cache(lambda: documented(app))
     app.openapi = document  # type: ignore[method-assign]  # the library's own way
-    return Gate(app, document, standing, clock=clock, sign_ins=sign_ins or SignIns())
+    return Gate(app, document, standing, hosts=hosts, clock=clock, sign_ins=sign_ins or SignIns())
 
 
 def _operation_id(route: APIRoute) -> str:

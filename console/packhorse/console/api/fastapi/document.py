@@ -17,6 +17,7 @@ _PROBLEMS = {
     "404": "The id is not known here",
     "409": "Somebody has acted, or owns it by now; nothing was done",
     "413": "The body is too large",
+    "421": "The request asks for another host; nothing was done",
     "422": "The request is not as this document asks; nothing was done",
     "429": "Too many tokens of this address were refused",
     "500": "An error that nobody expected; the log has more under its number",

@@ -1,7 +1,7 @@
 """
-What stands before every route: headers on every answer, a token that is known, and a bound on every body.
+What stands before every route: headers on every answer, a name of ours, a token that is known, and a bound on every body.
 
-Nothing of a request but its path and its Authorization header is looked at before the token is known; its rights are checked
+Nothing of a request but its path, its Host and its Authorization header is looked at before the token is known; its rights are checked
 later, in the transaction of what it asks for.
 """
 
@@ -22,6 +22,7 @@ from packhorse.console.api.fastapi.bodies import (
     Send,
     body_of,
 )
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.problem import Refused, too_many
 from packhorse.console.api.signing import SignIns, token_in
 from packhorse.core import logs
@@ -54,6 +55,7 @@ class Gate:
 
     Args:
         document: Makes the document of the API behind it.
+        hosts: By which names requests may ask for us; health is told under any.
         standing: Says what somebody may do now; blocks, and runs in a thread. Raises what `Database.standing` does.
     """
 
@@ -63,10 +65,12 @@ class Gate:
         document: Callable[[], dict[str, Any]],
         standing: Callable[[Person], Standing],
         *,
+        hosts: Hosts,
         clock: Clock,
         sign_ins: SignIns,
     ) -> None:
         self._inner = inner
+        self._hosts = hosts
         self.document = document
         self._standing = standing
         self._clock = clock
@@ -88,6 +92,7 @@ class Gate:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
+            self._hosts.check(scope["headers"])
             person, name = await self._signed_in(scope)
             body = await body_of(receive, MAX_EDIT if scope["path"].endswith(_EDITS) else MAX_BODY)
             scope.setdefault("state", {}).update(person=person, name=name)

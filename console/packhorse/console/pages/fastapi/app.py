@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from packhorse.console.acting.person import Person
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.pages.assets import PREFIX, asset_at
 from packhorse.console.pages.doorkeeper import Doorkeeper
@@ -63,7 +64,9 @@ ROOMS = (
 """Where the routes are."""
 
 
-def pages(services: Callable[[Person], Service], keeper: Doorkeeper, flow: Flow) -> PagesGate:
+def pages(
+    services: Callable[[Person], Service], keeper: Doorkeeper, flow: Flow, *, hosts: Hosts
+) -> PagesGate:
     """
     Return what answers requests for pages.
 
@@ -71,6 +74,7 @@ def pages(services: Callable[[Person], Service], keeper: Doorkeeper, flow: Flow)
         services: Makes the service of a person.
         keeper: Knows who is signed in.
         flow: Keeps the looks at the whole that open pages share.
+        hosts: By which names requests may ask for us.
     """
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.services = services
@@ -84,7 +88,7 @@ def pages(services: Callable[[Person], Service], keeper: Doorkeeper, flow: Flow)
         app.add_exception_handler(kind, _refused)
     app.add_exception_handler(RequestValidationError, _no_page)
     app.add_exception_handler(HTTPException, _no_page)
-    return PagesGate(app, keeper)
+    return PagesGate(app, keeper, hosts=hosts)
 
 
 async def _asset(request: Request) -> Response:

@@ -1,5 +1,5 @@
 """
-What stands before every page: headers on every answer, somebody who is signed in, and forms that were sent by a page of ours.
+What stands before every page: headers on every answer, a name of ours, somebody who is signed in, and forms that were sent by a page of ours.
 
 An act needs all of: a session whose cookie we have signed, a form with the mark of that session, and a browser that says that it
 comes from our own page. What its person may do is checked later, in the transaction of the act.
@@ -23,6 +23,7 @@ from packhorse.console.api.fastapi.bodies import (
     body_of,
 )
 from packhorse.console.api.fastapi.gate import tell
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.pages.assets import PREFIX
 from packhorse.console.pages.doorkeeper import Doorkeeper, cookie_name, no_cookie, set_cookie
@@ -63,11 +64,19 @@ class _NoRights(Exception):
 
 
 class PagesGate:
-    """Let requests through to *inner* of whoever is signed in; *keeper* knows who is, *clock* how long an answer took."""
+    """
+    Let requests through to *inner* of whoever is signed in.
 
-    def __init__(self, inner: App, keeper: Doorkeeper, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    Args:
+        keeper: Knows who is.
+        hosts: By which names requests may ask for us, for pages and files alike.
+        clock: For how long an answer took.
+    """
+
+    def __init__(self, inner: App, keeper: Doorkeeper, *, hosts: Hosts, clock: Clock = SYSTEM_CLOCK) -> None:
         self._inner = inner
         self._keeper = keeper
+        self._hosts = hosts
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,6 +91,7 @@ class PagesGate:
         headers = Headers(scope=scope)
         desk: Desk | None = None
         try:
+            self._hosts.check(scope["headers"])
             if not answer.is_asset:
                 desk = await self._seated(scope, headers, answer)
             if desk is None and not answer.is_asset and scope["path"] not in _FORMS_OF_NOBODY:
