@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from packhorse.console.api.problem import Refused
 from packhorse.console.api.signing import SignIns
-from packhorse.console.pages.doorkeeper import Doorkeeper, Ways, cookie_name, set_cookie
+from packhorse.console.pages.cookies import Cookie, cookie_for
+from packhorse.console.pages.doorkeeper import Doorkeeper, Ways
 from packhorse.console.pages.forms import form_of
 from packhorse.console.pages.itsdangerous import Seal
 from packhorse.console.pages.links import APART, LASTS, Links
@@ -331,6 +332,19 @@ def test_what_is_no_form_is_refused(body: bytes, media_type: str) -> None:
 
 
 def test_over_tls_the_cookie_is_of_this_host_alone() -> None:
-    assert (cookie_name(secure=True), cookie_name(secure=False)) == ("__Host-packhorse", "packhorse")
-    assert "Secure" in set_cookie("x", secure=True)
-    assert "Secure" not in set_cookie("x", secure=False)
+    """Fails when another host of the domain could put a cookie of its own in the place of ours, at any port."""
+    for host in ("packhorse.example.org", "packhorse.example.org:8443"):
+        over = cookie_for("https", host)
+        assert over.name.startswith("__Host-")
+        assert {"Secure", "Path=/"} <= set(over.keeping("x").split("; "))
+        assert {"Secure", "Path=/", "Max-Age=0"} <= set(over.gone().split("; "))
+    assert "Secure" not in cookie_for("http", "localhost").keeping("x")
+
+
+def test_consoles_on_two_ports_of_one_host_have_two_cookies() -> None:
+    """Fails when whoever signs in at one console is signed out at another."""
+    hosts = ("127.0.0.1:8400", "127.0.0.1:8401", "[::1]:9000", "packhorse.example.org")
+    names = [cookie_for("http", host).name for host in hosts]
+    assert names == ["packhorse-8400", "packhorse-8401", "packhorse-9000", "packhorse"]
+    assert cookie_for("http", "evil;:x").name == "packhorse"
+    assert Cookie(secure=True, port="8443").name == "__Host-packhorse-8443"

@@ -39,8 +39,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def standing(person: Person) -> Standing:
-    """Know everybody but whom a proxy signs in."""
-    row = ("ann", "viewer", False, False, False) if person.is_role else (None, None, None, None, None)
+    """Know the console itself, and of those whom the proxy signs in bob."""
+    is_known = person.is_role or person.signed_in == "bob"
+    row = ("ann", "viewer", False, False, False) if is_known else (None, None, None, None, None)
     return standing_of(row, by_token=person.token_hash is not None, signed_in=person.signed_in)
 
 
@@ -103,6 +104,13 @@ def test_browsers_without_tls_can_say_that_a_form_is_ours() -> None:
     form = (b"content-type", b"application/x-www-form-urlencoded")
     ours = ((b"origin", b"http://10.0.0.5:8400"), (b"host", b"10.0.0.5:8400"), form)
     assert asked("POST", "/sign-in", *ours)[0] == 200
+
+
+@pytest.mark.parametrize(("host", "name"), [("localhost:8401", "packhorse-8401"), ("localhost", "packhorse")])
+def test_a_session_is_kept_under_the_port_that_was_asked_for(host: str, name: str) -> None:
+    """Fails when consoles on two ports of one host write over each other's sessions."""
+    status, headers, _ = answered("GET", "/jobs", (b"host", host.encode()), (b"x-user", b"bob"))
+    assert (status, headers[b"set-cookie"].partition(b"=")[0]) == (200, name.encode())
 
 
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/assets/x/page.js"])

@@ -8,13 +8,12 @@ from packhorse.console.api.signing import ASK_FOR_ONE, SignIns, token_in
 from packhorse.console.pages.itsdangerous import Seal
 from packhorse.console.pages.links import Links
 from packhorse.console.pages.origins import Trusted
-from packhorse.console.pages.sessions import LASTS, Ended, How, Session
+from packhorse.console.pages.sessions import Ended, How, Session
 from packhorse.core.clock import Clock, Secrets
 from packhorse.core.errors import NotSignedIn
 from packhorse.core.person import TOKEN_PREFIX, Person, hash_of
 from packhorse.core.rights import Standing
 
-COOKIE = "packhorse"
 _WORD_BYTES = 32
 
 
@@ -193,29 +192,3 @@ class Doorkeeper:
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
-
-
-def set_cookie(value: str, *, secure: bool) -> str:
-    """
-    Return the header that gives a browser its session.
-
-    Over TLS its name begins with `__Host-`: then no other host of the domain can put one of its own in its place.
-
-    >>> set_cookie("x", secure=True)
-    '__Host-packhorse=x; Path=/; Max-Age=43200; HttpOnly; SameSite=Lax; Secure'
-    """
-    return f"{cookie_name(secure=secure)}={value}; Path=/; Max-Age={int(LASTS)}; HttpOnly; SameSite=Lax" + (
-        "; Secure" if secure else ""
-    )
-
-
-def cookie_name(*, secure: bool) -> str:
-    """Return the name of the cookie."""
-    return f"__Host-{COOKIE}" if secure else COOKIE
-
-
-def no_cookie(*, secure: bool) -> str:
-    """Return the header that takes it away."""
-    return f"{cookie_name(secure=secure)}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax" + (
-        "; Secure" if secure else ""
-    )

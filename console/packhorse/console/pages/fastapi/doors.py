@@ -5,7 +5,7 @@ from fastapi.responses import Response
 
 from packhorse.console.api.fastapi.answers import problem_or_log
 from packhorse.console.api.problem import Refused
-from packhorse.console.pages.doorkeeper import Doorkeeper, Kept, no_cookie, set_cookie
+from packhorse.console.pages.doorkeeper import Doorkeeper, Kept
 from packhorse.console.pages.fastapi.answers import onward, page
 from packhorse.console.pages.fastapi.joints import At, Form
 from packhorse.console.pages.origins import path_on_here
@@ -57,7 +57,7 @@ def sign_out(request: Request, desk: At) -> Response:
     """End the session, also for whoever has copied its cookie."""
     request.app.state.keeper.end(desk.session)
     answer = onward("/sign-in")
-    answer.headers["Set-Cookie"] = no_cookie(secure=request.url.scheme == "https")
+    answer.headers["Set-Cookie"] = request.state.cookie.gone()
     answer.headers["Clear-Site-Data"] = '"cache"'
     return answer
 
@@ -87,7 +87,7 @@ def _door(
 def _in(request: Request, kept: Kept, onto: str | None) -> Response:
     assert kept.cookie is not None, "a new session has a cookie"
     answer = onward(path_on_here(onto))
-    answer.headers["Set-Cookie"] = set_cookie(kept.cookie, secure=request.url.scheme == "https")
+    answer.headers["Set-Cookie"] = request.state.cookie.keeping(kept.cookie)
     return answer
 
 

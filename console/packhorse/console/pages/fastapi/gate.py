@@ -26,7 +26,8 @@ from packhorse.console.api.fastapi.gate import tell
 from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.pages.assets import PREFIX
-from packhorse.console.pages.doorkeeper import Doorkeeper, cookie_name, no_cookie, set_cookie
+from packhorse.console.pages.cookies import cookie_for
+from packhorse.console.pages.doorkeeper import Doorkeeper
 from packhorse.console.pages.fastapi.answers import Desk, no_rights, onward, trouble, trouble_of
 from packhorse.console.pages.forms import MARK, form_of
 from packhorse.console.pages.origins import is_ours
@@ -115,9 +116,10 @@ class PagesGate:
             NotSignedIn: The token of the session is not known any more.
         """
         keeper = self._keeper
-        secure = scope.get("scheme") == "https"
+        cookie = cookie_for(scope.get("scheme", ""), headers.get("host", ""))
+        scope.setdefault("state", {})["cookie"] = cookie
         session = keeper.session_of(
-            cookie_parser(headers.get("cookie", "")).get(cookie_name(secure=secure)),
+            cookie_parser(headers.get("cookie", "")).get(cookie.name),
             headers.getlist(keeper.ways.user_header) if keeper.ways.user_header else [],
             peer=scope.get("state", {}).get("peer", ""),
             is_live=LIVE in headers,
@@ -127,12 +129,12 @@ class PagesGate:
         try:
             standing = await run_in_threadpool(keeper.standing, session.now)
         except NotSignedIn:
-            answer.cookie = no_cookie(secure=secure)
+            answer.cookie = cookie.gone()
             raise
         except Forbidden:
             scope.setdefault("state", {})["name"] = session.now.who
             raise _NoRights(session.now.who) from None
-        answer.cookie = session.cookie and set_cookie(session.cookie, secure=secure)
+        answer.cookie = session.cookie and cookie.keeping(session.cookie)
         desk = Desk(
             session=session.now,
             standing=standing,
