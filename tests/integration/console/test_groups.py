@@ -10,9 +10,12 @@ from tests.support.console_rows import rested
 from tests.support.console_services import service_over
 from tests.support.roles import Roles
 
-from packhorse.console.acting.postgres import opened
-from packhorse.console.quarantine.groups.model import By, GroupFilter
+from packhorse.console.acting.postgres import Database, opened
+from packhorse.console.quarantine.groups.folding import Folding
+from packhorse.console.quarantine.groups.model import MOST_CHANGES, By, GroupFilter
+from packhorse.console.quarantine.groups.postgres import GroupTables
 from packhorse.console.service import Service
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import Forbidden, OwnershipLost, UnknownId, UsageError
 
 PLACE = "ValueError at shop/handlers.py:12 in placed"
@@ -196,17 +199,65 @@ def test_a_viewer_sees_groups_and_writes_nothing(roles: Roles, connection: psyco
             service.groups.note(group.name, "x")
 
 
-def test_a_long_list_of_changes_is_added_up_before_it_is_read(
-    service: Service, connection: psycopg.Connection[Any]
-) -> None:
+def changed(connection: psycopg.Connection[Any], times: int, reason: str = "crashed") -> None:
+    """Let *times* messages have come to quarantine, none of which is in the counts yet."""
     connection.execute(
         "INSERT INTO packhorse.quarantine_change (group_id, topic, type, tenant, reason, site, day, state, n, first_at, last_at)"
-        " SELECT 'figures', 't', 'x', '', 'crashed', '', '2026-08-01', 'quarantined', 1, now(), now()"
-        " FROM generate_series(1, 26000)"
+        " SELECT 'figures', 't', 'x', '', %s, '', '2026-08-01', 'quarantined', 1, now(), now()"
+        " FROM generate_series(1, %s)",
+        (reason, times),
     )
-    assert counted(service, By.REASON) == {"crashed": (26000, 0, 0)}
-    left = connection.execute("SELECT count(*) FROM packhorse.quarantine_change").fetchone()
-    assert left == (0,)
+
+
+def waiting(connection: psycopg.Connection[Any]) -> int:
+    row = connection.execute("SELECT count(*) FROM packhorse.quarantine_change").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_look_pays_for_no_backlog_and_says_what_is_not_counted_yet(
+    service: Service, tables: Database, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when a look adds a large backlog to the counts, or reads all of it, or shows counts without it as exact."""
+    changed(connection, 20, "permanent")
+    fold(connection)
+    (before,) = service.groups.page(GroupFilter()).groups
+    changed(connection, MOST_CHANGES + 10)
+    page = service.groups.page(GroupFilter(), by=By.REASON)
+    assert ([group.name for group in page.groups], page.uncounted) == (["permanent"], MOST_CHANGES + 1)
+    shown = service.groups.show(before.name)
+    assert (shown.group.quarantined, shown.uncounted) == (20, MOST_CHANGES + 1)
+    assert waiting(connection) == MOST_CHANGES + 10
+    with pytest.raises(UnknownId, match="still counting"):
+        service.groups.show("00000000")
+    folding = Folding(GroupTables(tables), SYSTEM_CLOCK)
+    while folding.look():
+        pass
+    page = service.groups.page(GroupFilter(), by=By.REASON)
+    assert [group.quarantined for group in page.groups] == [MOST_CHANGES + 10, 20]
+    assert (page.uncounted, waiting(connection) < 5_000) == (0, True)
+
+
+def test_a_backlog_that_is_soon_added_up_is_in_the_counts(
+    service: Service, connection: psycopg.Connection[Any]
+) -> None:
+    changed(connection, 26_000)
+    page = service.groups.page(GroupFilter(state=None), by=By.REASON)
+    assert (page.groups[0].quarantined, page.uncounted, waiting(connection)) == (26_000, 0, 26_000)
+
+
+def test_a_group_of_which_nothing_is_left_is_said_to_be_gone(
+    service: Service, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when it is an error that nobody expected."""
+    changed(connection, 1)
+    (group,) = service.groups.page(GroupFilter()).groups
+    connection.execute(
+        "INSERT INTO packhorse.quarantine_change (group_id, topic, type, tenant, reason, site, day, state, n, first_at, last_at)"
+        " SELECT group_id, topic, type, tenant, reason, site, day, state, -1, first_at, last_at FROM packhorse.quarantine_change"
+    )
+    with pytest.raises(UnknownId, match="any more"):
+        service.groups.show(group.name)
 
 
 @pytest.mark.case("X-07")

@@ -94,6 +94,12 @@ def test_the_headline_is_calm_when_nothing_waits() -> None:
     assert headline_of(Totals(), is_narrow=True)[0] == "Nothing that fits is in quarantine"
 
 
+def test_while_messages_are_still_counted_nothing_is_no_verdict() -> None:
+    """Fails when the page is calm because the counts lag behind."""
+    said, kind = headline_of(Totals(), is_narrow=False, is_counting=True)
+    assert ("Still counting" in said, kind) == (True, "warn")
+
+
 def test_times_are_typed_as_people_do_and_what_is_none_is_refused() -> None:
     assert timed({"until": "2026-01-02"}, NOON)["until"] == "2026-01-02T00:00:00+00:00"
     with pytest.raises(UsageError, match="since"):

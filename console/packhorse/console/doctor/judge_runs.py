@@ -115,8 +115,8 @@ def judge_upkeep(found: Upkeep) -> Iterator[Finding]:
         yield warning(
             "counts",
             f"{found.unfolded} changes are not added to the counts of the quarantine",
-            cause="counts stay exact and cost each who asks; a running processor adds them up, and none has done so lately",
-            next_step="let a processor run; or SELECT fold_quarantine(100000) in the database schema, until it returns 0",
+            cause="who asks for counts gets them without these, and is told so; a running processor or console adds them up, and none has lately",
+            next_step="let one of them run; or SELECT fold_quarantine(100000) in the database schema, until it returns 0",
         )
     if found.unacknowledged:
         yield warning(

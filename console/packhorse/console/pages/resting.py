@@ -81,13 +81,17 @@ def totals_of(by_state: Iterable[Group]) -> Totals:
     )
 
 
-def headline_of(totals: Totals, *, is_narrow: bool) -> tuple[str, str]:
+def headline_of(totals: Totals, *, is_narrow: bool, is_counting: bool = False) -> tuple[str, str]:
     """
-    Return how the quarantine stands in a few words, and how they are coloured.
+    Return how the quarantine stands in a few words, and how they are coloured; while it is still counted that is no verdict.
 
     >>> headline_of(Totals(), is_narrow=False), headline_of(Totals(quarantined=2), is_narrow=True)
     (('Nothing is in quarantine', ''), ('2 messages that fit wait for a person', 'warn'))
+    >>> headline_of(Totals(quarantined=2), is_narrow=False, is_counting=True)
+    ('Still counting: 2 messages so far', 'warn')
     """
+    if is_counting:
+        return f"Still counting: {counted(totals.quarantined, 'message')} so far", "warn"
     if totals.quarantined:
         fits = " that fit" if is_narrow else ""
         if totals.quarantined == 1:

@@ -237,5 +237,6 @@ FILTERS: dict[str, Any] = {
     "data": data,
     "key": key,
     "word": word,
+    "sentence": sentence,
 }
 """By their names in templates."""

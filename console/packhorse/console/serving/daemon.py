@@ -18,6 +18,8 @@ from packhorse.console.pages.fastapi.gate import PagesGate
 from packhorse.console.pages.flowing import Flow, Watching
 from packhorse.console.pages.itsdangerous import KEY_BYTES, Seal
 from packhorse.console.pages.origins import Trusted
+from packhorse.console.quarantine.groups.folding import Folding
+from packhorse.console.quarantine.groups.postgres import GroupTables
 from packhorse.console.redriving.compose import background_runner as redrives
 from packhorse.console.replaying.foreground import background_runner as replays
 from packhorse.console.service import Service
@@ -53,7 +55,7 @@ def run(settings: ConsoleSettings) -> None:
     ):
         _tell_of_tokens(database)
         where = sock.getsockname()[:2]
-        runners = _runners(database, settings)
+        runners = [Folding(GroupTables(database), SYSTEM_CLOCK), *_runners(database, settings)]
         hosts = Hosts(settings.host, settings.hosts)
         api = application(services, database.standing, hosts=hosts, ready=Readiness(database))
         served = pages_of(services, database, settings, tell_link=partial(_tell_link, where))

@@ -66,7 +66,7 @@ class FailuresAsked(Asked):
 
 class FailureGroupAnswer(Answer):
     """
-    One group and its counts, which are exact.
+    One group and its counts, which are exact unless the answer has some uncounted.
 
     Attributes:
         name: What its messages share; of failures the print; empty where messages have none.
@@ -92,12 +92,15 @@ class FailuresAnswer(Answer):
 
     Attributes:
         groups_in_all: Of all pages.
+        uncounted: Changes that are not in the counts yet; 0: these are exact. They are added in the background: ask again. Where it
+            is above 50000 there may be more.
         next: `after` of the next page; null on the last.
     """
 
     by: By
     groups: list[FailureGroupAnswer]
     groups_in_all: int
+    uncounted: int
     next: str | None
 
 
@@ -128,13 +131,14 @@ class TenantAnswer(Answer):
 
 
 class FailureShownAnswer(FailureGroupAnswer):
-    """One group of failures, whole: days the newest first, tenants the largest first, samples the newest."""
+    """One group of failures, whole: days the newest first, tenants the largest first, samples the newest; `uncounted` as in a page."""
 
     failed_for_good: ForGoodAnswer
     days: list[DayAnswer]
     tenants: list[TenantAnswer]
     samples: list[UUID]
     notes: list[Note]
+    uncounted: int
 
 
 class NoteBody(Asked):

@@ -11,6 +11,7 @@ from packhorse.console.pages.deciding import acknowledge_offer, group_at, take_b
 from packhorse.console.pages.fastapi.answers import onward, page
 from packhorse.console.pages.fastapi.joints import Asking, At, Form, come_back, read
 from packhorse.console.pages.resting import DAYS, address, arrivals_of, resting_at
+from packhorse.console.quarantine.groups.model import uncounted_line
 from packhorse.console.quarantine.groups.render import for_good_line, next_steps
 from packhorse.console.quarantine.pages import Filter
 from packhorse.core.clock import SYSTEM_CLOCK
@@ -37,6 +38,7 @@ def group(service: Asking, desk: At, failure: Print) -> Response:
         now=now,
         shown=shown,
         for_good=for_good_line(shown.for_good),
+        uncounted_line=uncounted_line,
         arrivals=arrivals_of(days, first, today),
         some=found.messages,
         steps=next_steps(shown.group),

@@ -28,7 +28,7 @@ from packhorse.console.pages.resting import (
     totals_of,
 )
 from packhorse.console.paging import LOOK
-from packhorse.console.quarantine.groups.model import By, group_position_from
+from packhorse.console.quarantine.groups.model import By, group_position_from, uncounted_line
 from packhorse.console.quarantine.pages import position_from
 from packhorse.console.service import Service
 from packhorse.core.clock import SYSTEM_CLOCK
@@ -46,7 +46,7 @@ def groups(service: Asking, desk: At, query: Query) -> Response:
     found = service.groups.page(asked.filter(), by=asked.by, after=after, limit=asked.limit)
     by_state = service.groups.page(replace(asked.filter(), state=None), by=By.STATE)
     totals = totals_of(by_state.groups)
-    headline, kind = headline_of(totals, is_narrow=narrows(asked))
+    headline, kind = headline_of(totals, is_narrow=narrows(asked), is_counting=bool(by_state.uncounted))
     return page(
         "quarantine.html",
         desk,
@@ -59,6 +59,7 @@ def groups(service: Asking, desk: At, query: Query) -> Response:
         headline=headline,
         kind=kind,
         arrivals=_arrivals(service, asked, now.date()),
+        uncounted_line=uncounted_line,
         is_narrow=narrows(asked),
         choices=tuple(By),
         states=tuple(StateAsked),

@@ -54,7 +54,11 @@ def groups(
     """
     from packhorse.console.compose import service_of
     from packhorse.console.output import checked_form, tell, tell_json, terminal
-    from packhorse.console.quarantine.groups.model import GroupFilter, group_position_from
+    from packhorse.console.quarantine.groups.model import (
+        GroupFilter,
+        group_position_from,
+        uncounted_line,
+    )
     from packhorse.console.quarantine.groups.render import CSV_COLUMNS, groups_csv, groups_json, groups_table
     from packhorse.console.spreadsheet import tell_csv
 
@@ -74,6 +78,8 @@ def groups(
         terminal().print(groups_table(page))
     else:
         tell("nothing in quarantine" + (" fits" if wanted != GroupFilter() or after else ""))
+    if page.uncounted and not as_json:
+        tell(uncounted_line(page.uncounted), err=as_csv)
     if page.next is not None and not as_json:
         tell(f"more: add --after {page.next.token()}", err=as_csv)
 

@@ -14,6 +14,8 @@ LEAST_PREFIX = 8
 """Hexadecimal digits of a print that a person has to type."""
 MOST_SINCE = 10_000
 """Messages counted since a group was acknowledged; beyond them the answer is "at least"."""
+MOST_CHANGES = 50_000
+"""Changes that a look adds to the counts itself, in about 50 ms; with more waiting it shows the counts without them, and says so."""
 
 
 class By(StrEnum):
@@ -97,7 +99,7 @@ class Known:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """
-    One group and its counts, which are exact.
+    One group and its counts, which are exact but for what its page says is uncounted.
 
     Attributes:
         name: The value that its messages share; of failures the print; empty where messages have none.
@@ -123,12 +125,20 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPage:
-    """Some groups, the largest first; `groups_in_all` counts those of all pages, `next` is None on the last."""
+    """
+    Some groups, the largest first.
+
+    Attributes:
+        groups_in_all: Those of all pages.
+        next: None on the last page.
+        uncounted: Changes that are not in the counts yet; 0: these are exact. More than MOST_CHANGES are MOST_CHANGES + 1.
+    """
 
     by: By
     groups: tuple[Group, ...]
     groups_in_all: int
     next: GroupPosition | None
+    uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +183,7 @@ class OfDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShown:
-    """One group of failures, whole: days the newest first, tenants the largest first, samples the newest."""
+    """One group of failures, whole: days the newest first, tenants the largest first, samples the newest; `uncounted` as of a page."""
 
     group: Group
     for_good: ForGood
@@ -181,6 +191,7 @@ class GroupShown:
     tenants: tuple[tuple[str, int], ...]
     samples: tuple[UUID, ...]
     notes: tuple[Note, ...]
+    uncounted: int = 0
 
 
 def checked_filter(wanted: GroupFilter, by: By) -> GroupFilter:
@@ -265,16 +276,25 @@ def _position(rank: object, total: object, name: object) -> GroupPosition:
     return GroupPosition(rank=rank, total=total, name=name)
 
 
-def group_page_of(groups: list[Group], *, by: By, limit: int, in_all: int, state: State | None) -> GroupPage:
+def group_page_of(
+    groups: list[Group], *, by: By, limit: int, in_all: int, state: State | None, uncounted: int
+) -> GroupPage:
     """Return the page of the first *limit* of *groups*; one group more says that another page follows."""
     kept = tuple(groups[:limit])
-    if len(groups) <= limit:
-        return GroupPage(by=by, groups=kept, groups_in_all=in_all, next=None)
-    last = kept[-1]
-    rank = getattr(last, (state or State.QUARANTINED).value)
-    return GroupPage(
-        by=by,
-        groups=kept,
-        groups_in_all=in_all,
-        next=GroupPosition(rank=rank, total=last.total, name=last.name),
-    )
+    following = None
+    if len(groups) > limit:
+        last = kept[-1]
+        rank = getattr(last, (state or State.QUARANTINED).value)
+        following = GroupPosition(rank=rank, total=last.total, name=last.name)
+    return GroupPage(by=by, groups=kept, groups_in_all=in_all, next=following, uncounted=uncounted)
+
+
+def uncounted_line(uncounted: int) -> str:
+    """
+    Say that counts are not all there is.
+
+    >>> uncounted_line(50_001)
+    'still counting: more than 50,000 changes are not in these counts yet; they are added in the background'
+    """
+    how_many = f"more than {MOST_CHANGES:,}" if uncounted > MOST_CHANGES else f"{uncounted:,}"
+    return f"still counting: {how_many} changes are not in these counts yet; they are added in the background"

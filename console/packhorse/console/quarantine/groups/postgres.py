@@ -1,5 +1,6 @@
 """The tables of counts, and of what people know of groups of failures."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from packhorse.console.acting.person import Person
 from packhorse.console.acting.postgres import Acting, Database, Rows
 from packhorse.console.quarantine.groups import sql
 from packhorse.console.quarantine.groups.model import (
+    MOST_CHANGES,
     MOST_SINCE,
     By,
     Failure,
@@ -21,6 +23,7 @@ from packhorse.console.quarantine.groups.model import (
     Note,
     OfDay,
     group_page_of,
+    uncounted_line,
 )
 from packhorse.core.errors import DatabaseUnavailable, OwnershipLost, UnknownId, UsageError
 from packhorse.core.ids import time_of
@@ -28,8 +31,7 @@ from packhorse.core.moments import zulu
 from packhorse.core.rights import Right
 
 MANY_CHANGES = 5_000
-"""Changes from which on they are added to the counts before these are read."""
-MOST_FOLDS = 10
+"""Changes from which on they are added to the counts, so many at a time."""
 WHOLE = 32
 """Digits of a whole print."""
 LOOK = 10_000
@@ -48,19 +50,21 @@ class GroupTables:
         self, person: Person, wanted: GroupFilter, *, by: By, after: GroupPosition | None, limit: int
     ) -> GroupPage:
         """Return at most *limit* groups, the largest first, behind *after*."""
-        self._fold(person)
         with self._database.reading(person) as rows:
-            found = rows.all(_statement(wanted, by), _values(wanted, by, after, limit))
+            uncounted = _uncounted(rows)
+            found = rows.all(_statement(wanted, by), _values(wanted, by, after, limit, uncounted))
         in_all = found[0]["in_all"] if found else 0
         groups = [_group(row, by) for row in found]
-        return group_page_of(groups, by=by, limit=limit, in_all=in_all, state=wanted.state)
+        return group_page_of(
+            groups, by=by, limit=limit, in_all=in_all, state=wanted.state, uncounted=uncounted
+        )
 
     def show(self, person: Person, prefix: str) -> GroupShown:
         """Return the one group of failures whose print begins with *prefix*, whole."""
-        self._fold(person)
         with self._database.reading(person) as rows:
-            print_, failure = _the_one(rows, prefix)
-            names = _names(print_, failure)
+            uncounted = _uncounted(rows)
+            print_, failure = _the_one(rows, prefix, uncounted)
+            names = _names(print_, failure) | {"changes": not uncounted}
             wanted = GroupFilter(
                 group=failure.group,
                 topic=failure.topic,
@@ -68,16 +72,17 @@ class GroupTables:
                 reason=failure.reason,
                 state=None,
             )
-            found = rows.all(sql.GROUPS, _values(wanted, By.FAILURE, None, 1_000))
+            found = rows.all(sql.GROUPS, _values(wanted, By.FAILURE, None, 1_000, uncounted))
             shown = GroupShown(
-                group=next(_group(row, By.FAILURE) for row in found if row["name"] == print_),
+                group=_named(found, print_),
                 for_good=ForGood(said="not looked for"),
                 days=tuple(OfDay(**row) for row in rows.all(sql.DAYS_OF, names)),
                 tenants=tuple((row["tenant"], row["n"]) for row in rows.all(sql.TENANTS_OF, names)),
                 samples=tuple(row["id"] for row in rows.all(sql.SAMPLES_OF, names)),
                 notes=tuple(Note(**row) for row in rows.all(sql.NOTES_OF, names)),
+                uncounted=uncounted,
             )
-        return _with_share(shown, self._for_good(person, names))
+        return replace(shown, for_good=self._for_good(person, names))
 
     def note(self, person: Person, prefix: str, note: str) -> tuple[str, datetime]:
         """Write *note* about the group and record the act in one transaction; return its print, and when."""
@@ -129,17 +134,17 @@ class GroupTables:
             )
         return str(found.pop())
 
-    def _fold(self, person: Person) -> None:
-        """Add changes to the counts where many wait and we may; what is not added is counted all the same."""
+    def waits(self) -> bool:
+        """Return whether so many changes wait to be added to the counts that it is worth doing, and our role may."""
         asked = {"many": MANY_CHANGES, "fold": f'"{self._database.schema}".fold_quarantine(int)'}
-        with self._database.reading(person) as rows:
+        with self._database.working() as rows:
             row = rows.all(sql.LONG_CHANGES, asked)[0]
-        if not (row["many"] and row["may"]):
-            return
-        for _ in range(MOST_FOLDS):
-            with self._database.working() as rows:
-                if rows.all(sql.FOLD)[0]["folded"] < MANY_CHANGES:
-                    return
+        return bool(row["many"] and row["may"])
+
+    def fold(self) -> bool:
+        """Add a portion of the changes to the counts; return whether more may wait. None is added while somebody else does."""
+        with self._database.working() as rows:
+            return bool(rows.all(sql.FOLD, {"step": MANY_CHANGES})[0]["folded"] >= MANY_CHANGES)
 
     def _for_good(self, person: Person, names: dict[str, Any]) -> ForGood:
         try:
@@ -163,14 +168,23 @@ def print_of(rows: Rows, prefix: str) -> str:
     return prefix if len(prefix) == WHOLE else _the_one(rows, prefix)[0]
 
 
+def _uncounted(rows: Rows) -> int:
+    """Return how many changes are left out of what this transaction counts: none, as long as they are few enough to be added up."""
+    waiting: int = rows.all(sql.UNCOUNTED, {"most": MOST_CHANGES})[0]["n"]
+    return waiting if waiting > MOST_CHANGES else 0
+
+
 def _statement(wanted: GroupFilter, by: By) -> str:
     if by is By.TENANT:
         return sql.GROUPS_BY_TENANT
     return sql.GROUPS if wanted.tenant is None else sql.GROUPS_OF_TENANTS
 
 
-def _values(wanted: GroupFilter, by: By, after: GroupPosition | None, limit: int) -> dict[str, Any]:
+def _values(
+    wanted: GroupFilter, by: By, after: GroupPosition | None, limit: int, uncounted: int
+) -> dict[str, Any]:
     return {
+        "changes": not uncounted,
         "by": by.value,
         "group": wanted.group,
         "topic": wanted.topic,
@@ -204,12 +218,24 @@ def _group(row: dict[str, Any], by: By) -> Group:
     return Group(name=row["name"] or "", failure=failure, known=known, **{name: row[name] for name in counts})
 
 
-def _the_one(rows: Rows, prefix: str) -> tuple[str, Failure]:
+def _named(found: list[dict[str, Any]], print_: str) -> Group:
+    row = next((row for row in found if row["name"] == print_), None)
+    if row is None:
+        raise UnknownId(
+            f"no message of group of failures {print_[:8]} is in quarantine any more, in no state"
+        )
+    return _group(row, By.FAILURE)
+
+
+def _the_one(rows: Rows, prefix: str, uncounted: int | None = None) -> tuple[str, Failure]:
     """Return print and failure of the group whose print begins with *prefix*; raises UnknownId or UsageError."""
-    found = rows.all(sql.PRINTS, {"low": prefix, "high": prefix.ljust(32, "f")})
+    uncounted = _uncounted(rows) if uncounted is None else uncounted
+    asked = {"low": prefix, "high": prefix.ljust(32, "f"), "changes": not uncounted}
+    found = rows.all(sql.PRINTS, asked)
     if not found:
         raise UnknownId(
             f"no group of failures has a print that begins with {prefix}; see packhorse quarantine groups --state all"
+            + (f" ({uncounted_line(uncounted)})" if uncounted else "")
         )
     if len(found) > 1:
         raise UsageError(
@@ -246,14 +272,3 @@ def _acknowledged_already(act: Acting, print_: str) -> str:
     row = act.all(sql.WHO_ACKNOWLEDGED, {"print": print_})[0]
     when = "" if row["at"] is None else f" at {zulu(row['at'])}"
     return f"group {print_[:8]} is acknowledged already: by {row['actor']}{when}; nothing was done now"
-
-
-def _with_share(shown: GroupShown, found: ForGood) -> GroupShown:
-    return GroupShown(
-        group=shown.group,
-        for_good=found,
-        days=shown.days,
-        tenants=shown.tenants,
-        samples=shown.samples,
-        notes=shown.notes,
-    )

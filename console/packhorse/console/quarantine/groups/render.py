@@ -15,6 +15,7 @@ from packhorse.console.quarantine.groups.model import (
     Group,
     GroupPage,
     GroupShown,
+    uncounted_line,
 )
 from packhorse.core.text import counted
 
@@ -44,6 +45,7 @@ def groups_json(page: GroupPage) -> dict[str, Any]:
         "by": page.by,
         "groups": [group_json(group) for group in page.groups],
         "groups_in_all": page.groups_in_all,
+        "uncounted": page.uncounted,
         "next": None if page.next is None else page.next.token(),
     }
 
@@ -84,6 +86,8 @@ def group_sheet(shown: GroupShown) -> RenderableType:
     """Return one group of failures for people."""
     group = shown.group
     parts: list[RenderableType] = [sheet(_pairs(group, shown.for_good))]
+    if shown.uncounted:
+        parts.append(Text(uncounted_line(shown.uncounted)))
     days = [(f"  {day.day}", day.quarantined, day.redriven, day.discarded) for day in shown.days]
     parts += [
         Text("\nby day", style="bold"),
@@ -135,6 +139,7 @@ def group_shown_json(shown: GroupShown) -> dict[str, Any]:
         "tenants": [{"tenant": name, "quarantined": count} for name, count in shown.tenants],
         "samples": shown.samples,
         "notes": shown.notes,
+        "uncounted": shown.uncounted,
     }
 
 

@@ -1,7 +1,8 @@
 """
 Counts of the quarantine, and what people know of groups of failures. `{schema}` is the database schema of Packhorse's tables.
 
-Counts are those of a tally and of what has not been added to it yet, in one snapshot: exact, and never a look at the messages.
+Counts are those of a tally and, with *changes*, of what has not been added to it yet, in one snapshot: then they are exact. They are
+never a look at the messages.
 """
 
 _DAYS = """
@@ -13,7 +14,7 @@ _TENANTS = """
 _CHANGES = """
     UNION ALL
     SELECT c.group_id, c.topic, c.type, c.tenant, c.reason, c.site, c.day, c.state, c.n, c.first_at, c.last_at
-    FROM {schema}.quarantine_change AS c)"""
+    FROM {schema}.quarantine_change AS c WHERE %(changes)s::boolean)"""
 _BY_DAY = "WITH every_one AS (" + _DAYS + _CHANGES
 _BY_TENANT = "WITH every_one AS (" + _TENANTS + _CHANGES
 
@@ -175,12 +176,17 @@ LONG_CHANGES = """
 SELECT count(*) > %(many)s AS many, has_function_privilege(%(fold)s, 'EXECUTE') AS may
 FROM (SELECT FROM {schema}.quarantine_change LIMIT %(many)s + 1) AS c
 """
-"""Whether so much waits to be added to the counts that it is worth doing first, and whether we may."""
+"""Whether so much waits to be added to the counts that it is worth doing, and whether we may."""
+
+UNCOUNTED = """
+SELECT count(*) AS n FROM (SELECT FROM {schema}.quarantine_change LIMIT %(most)s + 1) AS c
+"""
+"""How much waits to be added to the counts, up to a bound."""
 
 FOLD = """
-SELECT {schema}.fold_quarantine(20000) AS folded
+SELECT {schema}.fold_quarantine(%(step)s) AS folded
 """
-"""Add a portion of what has changed to the counts."""
+"""Add a portion of what has changed to the counts; nothing while somebody else does."""
 
 WRITE_NOTE = """
 INSERT INTO {schema}.failure_note (print, actor, note) VALUES (%(print)s, %(actor)s, %(note)s) RETURNING at
