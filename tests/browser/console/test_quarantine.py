@@ -213,6 +213,28 @@ def test_a_set_is_frozen_from_its_group_and_what_comes_later_is_not_in_it(
 
 
 @pytest.mark.case("O-13")
+@pytest.mark.case("O-10")
+def test_rows_are_ticked_by_keyboard_and_redriven_as_one_set(
+    operator: Page, console: Console, connection: psycopg.Connection[Any]
+) -> None:
+    """Fails when ticking needs a mouse, a box has no name, or the set is another than was ticked."""
+    many(connection, 3)
+    operator.goto(f"{console.url}/quarantine/messages")
+    boxes = operator.get_by_role("checkbox", name="Tick airline.FlightDeparted")
+    expect(boxes).to_have_count(3)
+    is_well_made(operator)
+    boxes.nth(1).focus()
+    operator.keyboard.press("Space")
+    expect(operator.get_by_text("1 of 3 ticked")).to_be_visible()
+    operator.get_by_role("link", name="Tick all on this page").press("Enter")
+    expect(operator.get_by_text("3 of 3 ticked")).to_be_visible()
+    boxes.nth(0).press("Space")
+    operator.get_by_role("button", name="Redrive those ticked").press("Enter")
+    operator.wait_for_url("**/redrives/*")
+    expect(operator.get_by_text("picked 2")).to_be_visible()
+    assert one(connection, "SELECT count(*) FROM packhorse.redrive_member") == 2
+
+
 def test_who_may_only_look_sees_what_the_right_is_called_and_no_form(
     viewer: Page, console: Console, connection: psycopg.Connection[Any]
 ) -> None:

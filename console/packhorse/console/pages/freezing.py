@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from packhorse.console.pages.resting import timed
+from packhorse.console.paging import position_from, token_of
 from packhorse.console.redriving.wanted import stages_from
+from packhorse.core.errors import UsageError
 
 FILTERS = ("group", "topic", "type", "reason", "failure", "tenant", "key", "text", "since", "until", "ids")
 """Fields that say which messages."""
@@ -29,3 +32,32 @@ def set_from(fields: Mapping[str, str], now: datetime) -> dict[str, Any]:
     if "stages" in found:
         found["stages"] = list(stages_from(fields["stages"].replace(" ", "")))
     return found | {name: found[name] == "yes" for name in _YES if name in found}
+
+
+def pick_of(message_id: UUID, group: str, topic: str) -> str:
+    """Return what the box of one message in quarantine says, as one word."""
+    return token_of(str(message_id), group, topic)
+
+
+def picked_from(text: str) -> list[dict[str, str]]:
+    """
+    Return the messages whose boxes were ticked, in the form in which the API is asked for them.
+
+    >>> picked_from(pick_of(UUID(int=7), "figures", "airline.aircraft"))
+    [{'id': '00000000-0000-0000-0000-000000000007', 'group': 'figures', 'topic': 'airline.aircraft'}]
+
+    Raises:
+        UsageError: None was, or one says something else.
+    """
+    if not text:
+        raise UsageError("no message is ticked: tick those that are to be redriven; nothing was done")
+    try:
+        return [position_from(each, _picked) for each in text.split()]
+    except UsageError:
+        raise UsageError("a box of the form is none of ours; nothing was done") from None
+
+
+def _picked(message_id: object, group: object, topic: object) -> dict[str, str]:
+    if not (isinstance(message_id, str) and isinstance(group, str) and isinstance(topic, str)):
+        raise TypeError("no names")
+    return {"id": message_id, "group": group, "topic": topic}

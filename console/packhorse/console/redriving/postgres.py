@@ -179,6 +179,9 @@ def _filter(wanted: Wanted) -> dict[str, Any]:
         "tenant": wanted.tenant,
         "key": None if wanted.key is None else wanted.key.encode(),
         "ids": list(wanted.ids) or None,
+        "picked_ids": [one.id for one in wanted.picked] or None,
+        "picked_groups": [one.group for one in wanted.picked],
+        "picked_topics": [one.topic for one in wanted.picked],
         "since": wanted.since,
         "until": wanted.until,
         "text": None if wanted.text is None else f"%{_literal(wanted.text)}%",
@@ -194,6 +197,11 @@ def _check_size(members: int, wanted: Wanted, how: How) -> None:
     if members > how.limit:
         raise UsageError(
             f"more than {how.limit} messages fit; narrow the set, or take more with --limit (at most 1000000); nothing was frozen"
+        )
+    if members < len(wanted.picked):
+        raise UnknownId(
+            f"{len(wanted.picked) - members} of the {len(wanted.picked)} messages that were picked are not in quarantine any more, or "
+            "do not fit; look at the list again; nothing was frozen"
         )
     if members == 0:
         raise UnknownId("nothing in quarantine fits; see packhorse quarantine list; nothing was frozen")

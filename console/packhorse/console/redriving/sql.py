@@ -11,6 +11,9 @@ q.state = 'quarantined'
   AND (%(tenant)s::text IS NULL OR q.tenant = %(tenant)s)
   AND (%(key)s::bytea IS NULL OR q.key = %(key)s)
   AND (%(ids)s::uuid[] IS NULL OR q.message_id = ANY(%(ids)s::uuid[]))
+  AND (%(picked_ids)s::uuid[] IS NULL OR q.message_id = ANY(%(picked_ids)s::uuid[]) AND (q.message_id, q.group_id, q.topic) IN (
+       SELECT p.id, p.group_id, p.topic
+       FROM unnest(%(picked_ids)s::uuid[], %(picked_groups)s::text[], %(picked_topics)s::text[]) AS p (id, group_id, topic)))
   AND (%(since)s::timestamptz IS NULL OR q.quarantined_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR q.quarantined_at < %(until)s)
   AND (%(text)s::text IS NULL OR q.error ILIKE %(text)s)

@@ -17,6 +17,15 @@ DEFAULT_CAP = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Picked:
+    """One message in quarantine as somebody has ticked it: an id alone may rest there in several groups."""
+
+    id: UUID
+    group: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """
     Which quarantined messages are to be in the set; None lets all pass.
@@ -27,6 +36,7 @@ class Wanted:
         text: Part of the recorded error, whatever its case.
         since, until: When they came to quarantine: from, and before.
         ids: Exactly these messages; empty: all.
+        picked: Exactly these messages of exactly these groups and topics; empty: all.
 
     Raises:
         UsageError: A value is not allowed.
@@ -43,6 +53,7 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
     ids: tuple[UUID, ...] = ()
+    picked: tuple[Picked, ...] = ()
 
     def __post_init__(self) -> None:
         if self.failure is not None and not _is_print(self.failure):
@@ -72,6 +83,8 @@ class Wanted:
                 shown[name] = at.isoformat()
         if self.ids:
             shown["ids"] = len(self.ids)
+        if self.picked:
+            shown["picked"] = len(self.picked)
         return shown
 
 

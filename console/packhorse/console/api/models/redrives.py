@@ -18,10 +18,19 @@ from packhorse.console.redriving.wanted import (
     MOST_MEMBERS,
     MOST_RATE,
     How,
+    Picked,
     Wanted,
 )
 
 _FILTERS = ("group", "topic", "type", "reason", "failure", "tenant", "key", "text", "since", "until")
+
+
+class PickedBody(Asked):
+    """One message in quarantine: an id alone may rest there in several groups."""
+
+    id: UUID
+    group: Name
+    topic: Name
 
 
 class RedrivePreviewBody(Asked):
@@ -33,6 +42,7 @@ class RedrivePreviewBody(Asked):
         text: Part of the recorded error, in capitals or not.
         since, until: When they came to quarantine: from, and before.
         ids: Exactly these messages; empty: all that fit.
+        picked: The same by id, group and topic; if one of them is not in quarantine any more, nothing is frozen.
         everything: Without a filter: yes, all of them.
         limit: Members that the set may have at most; more is refused, not cut.
         rate: Messages that are asked for in a second, at most.
@@ -52,6 +62,7 @@ class RedrivePreviewBody(Asked):
     since: Moment | None = None
     until: Moment | None = None
     ids: Annotated[list[UUID], Field(max_length=20_000)] = Field(default_factory=list)
+    picked: Annotated[list[PickedBody], Field(max_length=20_000)] = Field(default_factory=list)
     everything: StrictBool = False
     limit: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = DEFAULT_LIMIT
     rate: Annotated[float, Field(ge=0.1, le=MOST_RATE)] = DEFAULT_RATE
@@ -64,7 +75,8 @@ class RedrivePreviewBody(Asked):
     def wanted(self) -> Wanted:
         """Return which messages the service is asked for."""
         values = {name: getattr(self, name) for name in _FILTERS}
-        return Wanted(**values, ids=tuple(dict.fromkeys(self.ids)))
+        picked = (Picked(**one.model_dump()) for one in self.picked)
+        return Wanted(**values, ids=tuple(dict.fromkeys(self.ids)), picked=tuple(dict.fromkeys(picked)))
 
     def how(self) -> How:
         """Return how the service is asked to do it."""

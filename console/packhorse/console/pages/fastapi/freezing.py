@@ -1,6 +1,7 @@
 """Pages: freeze the set that filters mean, so that exactly it can be redriven; its own page confirms it and shows how far it is."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -8,7 +9,9 @@ from fastapi.responses import Response
 from packhorse.console.api.models.redrives import RedrivePreviewBody
 from packhorse.console.pages.fastapi.answers import onward, page
 from packhorse.console.pages.fastapi.joints import Asking, At, Form, Query, come_back, read
-from packhorse.console.pages.freezing import FILTERS, set_from
+from packhorse.console.pages.forms import PICKED
+from packhorse.console.pages.freezing import FILTERS, picked_from, set_from
+from packhorse.console.pages.origins import path_on_here
 from packhorse.console.pages.resting import address
 from packhorse.console.redriving.wanted import (
     DEFAULT_CAP,
@@ -50,6 +53,16 @@ def freeze(service: Asking, form: Form, request: Request) -> Response:
     come_back(request, _filled_in(form))
     body = read(RedrivePreviewBody, set_from(form, SYSTEM_CLOCK.now()))
     frozen = service.redrives.preview(body.wanted(), body.how(), everything=body.everything)
+    return onward(f"/redrives/{frozen.redrive.id}")
+
+
+@router.post("/picked")
+def freeze_picked(service: Asking, form: Form, request: Request) -> Response:
+    """Freeze exactly the messages that were ticked in a list; the page of the set shows them, and only there it is confirmed."""
+    come_back(request, path_on_here(form.get("back")))
+    asked: dict[str, Any] = {PICKED: picked_from(form.get(PICKED, ""))}
+    body = read(RedrivePreviewBody, asked)
+    frozen = service.redrives.preview(body.wanted(), body.how())
     return onward(f"/redrives/{frozen.redrive.id}")
 
 

@@ -9,8 +9,10 @@ from fastapi.responses import Response
 from packhorse.console.api.fastapi.joints import behind
 from packhorse.console.api.models.failures import FailuresAsked
 from packhorse.console.api.models.quarantine import PageAsked, StateAsked
+from packhorse.console.facts import State
 from packhorse.console.pages.fastapi.answers import page
 from packhorse.console.pages.fastapi.joints import Asking, At, Query, read
+from packhorse.console.pages.freezing import pick_of
 from packhorse.console.pages.resting import (
     MOST_DAYS,
     Arrivals,
@@ -73,6 +75,7 @@ def groups(service: Asking, desk: At, query: Query) -> Response:
 def messages(service: Asking, desk: At, query: Query) -> Response:
     """List messages in quarantine, the newest first, from one look at a bounded number of them."""
     now = SYSTEM_CLOCK.now()
+    tick = query.pop("tick", None)
     resolved = timed(query, now)
     asked = read(PageAsked, resolved)
     after = behind(asked.after, position_from)
@@ -91,6 +94,9 @@ def messages(service: Asking, desk: At, query: Query) -> Response:
         is_narrow=bool(set(query) - {"after", "limit", "show_key", "state"}),
         resting_at=resting_at,
         redrive=_redrive_of(query),
+        pick_of=pick_of,
+        can_pick=desk.may_act and any(each.state is State.QUARANTINED for each in found.messages),
+        all_ticked=tick == "all",
     )
 
 

@@ -213,6 +213,24 @@ window.addEventListener("pageshow", () => {
     for (const button of form.querySelectorAll("button")) { button.removeAttribute("aria-disabled"); button.classList.remove("sent"); }
   }
 });
+// Ticking: without a script the links load the page again with its boxes set.
+const boxes = () => [...document.querySelectorAll("input[name=picked]")];
+function sayTicked() {
+  const said = byId("ticked");
+  const all = boxes();
+  if (said) said.textContent = `${all.filter((box) => box.checked).length} of ${all.length} ticked`;
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-tick]");
+  if (!link) return;
+  event.preventDefault();
+  for (const box of boxes()) box.checked = link.dataset.tick === "all";
+  sayTicked();
+});
+document.addEventListener("change", (event) => { if (event.target.name === "picked") sayTicked(); });
+window.addEventListener("pageshow", sayTicked);
+
 document.addEventListener("click", (event) => {
   for (const open of document.querySelectorAll("details.me[open]")) if (!open.contains(event.target)) open.open = false;
 });
