@@ -47,7 +47,7 @@ def redriven(outcome: Outcome, job_state: str, *, state: State = State.REDRIVEN,
 def test_counts_are_added_up_by_state_and_say_what_is_not_exact() -> None:
     """Fails when a sum that holds a number that is not exact is shown as exact, or jobs are left out of it."""
     open_ = [("quarantined", "a.A", 10), ("quarantined", "b.B", 3), ("uncertain", "b.B", 1)]
-    tally = jobs.tally_of(counts_of(open_, most=10, succeeded=2, succeeded_most=5, believed=0))
+    tally = jobs.tally_of(counts_of(open_, most=10, succeeded=2, looked=4, look=5, believed=0))
     sums = [(each.state, each.jobs, each.exact, each.kind) for each in tally.sums]
     assert sums == [
         ("succeeded", 2, True, ""),

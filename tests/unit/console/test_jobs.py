@@ -165,16 +165,30 @@ def test_a_page_goes_on_behind_its_last_job() -> None:
 
 def test_counts_say_which_of_them_are_not_exact() -> None:
     """Fails when a bound or the planner's belief is told as a count."""
-    few = counts_of([("running", "a", 2)], most=10, succeeded=3, succeeded_most=10, believed=99)
+    few = counts_of([("running", "a", 2)], most=10, succeeded=3, looked=5, look=10, believed=99)
     assert [(each.state, each.jobs, each.exact) for each in few.counts] == [
         ("running", 2, True),
         ("succeeded", 3, True),
     ]
     assert few.said is None
-    many = counts_of([("running", "a", 10)], most=10, succeeded=10, succeeded_most=10, believed=99)
-    assert [(each.jobs, each.exact) for each in many.counts] == [(10, False), (89, False)]
+    many = counts_of([("running", "a", 9)], most=10, succeeded=4, looked=10, look=10, believed=99)
+    assert [(each.jobs, each.exact, each.estimated) for each in many.counts] == [
+        (9, True, False),
+        (90, False, True),
+    ]
     assert many.said is not None
     assert "planner" in many.said
+
+
+@pytest.mark.parametrize(("running", "believed"), [(10, 1_000_000), (9, 0)])
+def test_few_that_have_succeeded_beside_very_many_are_told_as_a_bound(running: int, believed: int) -> None:
+    """Fails when what is not counted to its end is taken from a belief, and the rest is told as jobs that have succeeded."""
+    open_ = [("running", "a", running)]
+    found = counts_of(open_, most=10, succeeded=0, looked=10, look=10, believed=believed)
+    done = next(each for each in found.counts if each.state == "succeeded")
+    assert (done.jobs, done.exact, done.estimated) == (0, False, False)
+    assert found.said is not None
+    assert "newest 10 jobs" in found.said
 
 
 @pytest.mark.parametrize("text", ["{secret", "NaN", "[" * 100_000])

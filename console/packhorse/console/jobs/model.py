@@ -132,13 +132,15 @@ class Count:
 
     Attributes:
         type: None: of all types together.
-        exact: False: there are at least so many, or about so many where they are of all types.
+        exact: False: there are at least so many, unless it is estimated.
+        estimated: There are about so many.
     """
 
     state: JobState
     type: str | None
     jobs: int
     exact: bool
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,24 +152,29 @@ class Counts:
 
 
 def counts_of(
-    open_: list[tuple[str, str, int]], *, most: int, succeeded: int, succeeded_most: int, believed: int
+    open_: list[tuple[str, str, int]], *, most: int, succeeded: int, looked: int, look: int, believed: int
 ) -> Counts:
     """
     Return the counts that these numbers add up to.
 
-    *open_* has state, type and number of those that an index lists, each counted up to *most*; *succeeded* are counted up to
-    *succeeded_most*; *believed* are the rows that the planner believes the table to have.
+    *open_* has state, type and number of those that an index lists, each counted up to *most*. No index lists those that have
+    *succeeded*, and there may be millions, or few among millions: they are counted among the *looked* newest jobs, *look* at most.
+    *believed* are the rows that the planner believes the table to have.
     """
     found = [
         Count(state=JobState(state), type=kind, jobs=jobs, exact=jobs < most) for state, kind, jobs in open_
     ]
     said = [f"counted up to {most}"] if any(not each.exact for each in found) else []
-    exact = succeeded < succeeded_most
-    if not exact:
-        succeeded = max(succeeded, believed - sum(each.jobs for each in found))
+    exact, rest = looked < look, believed - sum(each.jobs for each in found)
+    # What is left of a belief is worth something only if what is taken from it was counted to its end.
+    estimated = not exact and not said and rest >= succeeded
+    if estimated:
         said.append("those that have succeeded are as many as the planner believes")
-    if succeeded:
-        found.append(Count(state=JobState.SUCCEEDED, type=None, jobs=succeeded, exact=exact))
+    elif not exact:
+        said.append(f"those that have succeeded are counted among the newest {look:,} jobs")
+    if succeeded or not exact:
+        jobs = rest if estimated else succeeded
+        found.append(Count(state=JobState.SUCCEEDED, type=None, jobs=jobs, exact=exact, estimated=estimated))
     order = list(JobState)
     found.sort(key=lambda each: (order.index(each.state), each.type or ""))
     return Counts(counts=tuple(found), said="; ".join(said) or None)

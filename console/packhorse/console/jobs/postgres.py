@@ -36,8 +36,6 @@ from packhorse.schemas.codec import encode_message
 
 MOST_COUNTED = 100_000
 """Jobs of one state and type that are counted one by one."""
-MOST_SUCCEEDED = 20_000
-"""Jobs that have succeeded that are counted one by one: no index lists them, and there may be millions."""
 NAMED = 20
 
 
@@ -68,11 +66,11 @@ class JobTables:
         """Return how many jobs there are by state and type, at a cost that millions of finished ones do not raise."""
         with self._database.reading(person) as rows:
             pairs = rows.all(sql.COUNTS, {"most": MOST_COUNTED})
-            done = rows.all(sql.SUCCEEDED, {"most": MOST_SUCCEEDED})[0]
+            done = rows.all(sql.SUCCEEDED, {"look": LOOK})[0]
         return counts_of(
             [(row["state"], row["type"], row["jobs"]) for row in pairs],
             most=MOST_COUNTED,
-            succeeded_most=MOST_SUCCEEDED,
+            look=LOOK,
             **done,
         )
 

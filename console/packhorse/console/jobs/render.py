@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from packhorse.console.jobs.deciding import Cancelling, Resolution
-from packhorse.console.jobs.model import Counts, Kept, Page, Shown
+from packhorse.console.jobs.model import Count, Counts, Kept, Page, Shown
 from packhorse.console.output import at, plain, said, sheet, table
 from packhorse.console.render import acts_table, leaves
 from packhorse.console.truth.jobs import Effect, Job
@@ -68,15 +68,14 @@ def page_json(page: Page, *, show_key: bool) -> dict[str, Any]:
 def counts_table(counts: Counts) -> RenderableType:
     """Return counts by state and type for people."""
     rows = [
-        (each.state, each.type or "all types", f"{each.jobs:,}" + ("" if each.exact else _inexact(each.type)))
-        for each in counts.counts
+        (each.state, each.type or "all types", f"{each.jobs:,}" + _inexact(each)) for each in counts.counts
     ]
     made: list[RenderableType] = [table(("state", "type", "jobs"), rows)]
     return Group(*made, *([] if counts.said is None else [said(counts.said, "dim")]))
 
 
-def _inexact(kind: str | None) -> str:
-    return " about" if kind is None else "+"
+def _inexact(each: Count) -> str:
+    return "" if each.exact else " about" if each.estimated else "+"
 
 
 def shown_sheet(shown: Shown, *, show_key: bool) -> RenderableType:

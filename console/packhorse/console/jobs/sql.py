@@ -72,10 +72,12 @@ FROM pair AS p ORDER BY 1, 2 LIMIT 1000
 """Jobs by state and type, each counted up to a bound by the index of all that have not succeeded."""
 
 SUCCEEDED = """
-SELECT (SELECT count(*) FROM (SELECT FROM {schema}.job AS j WHERE j.state = 'succeeded' LIMIT %(most)s) AS c)::int AS succeeded,
+WITH looked AS MATERIALIZED (SELECT j.state FROM {schema}.job AS j ORDER BY j.id DESC LIMIT %(look)s)
+SELECT (SELECT count(*) FROM looked AS l WHERE l.state = 'succeeded')::int AS succeeded,
+       (SELECT count(*) FROM looked)::int AS looked,
        (SELECT greatest(c.reltuples, 0)::bigint FROM pg_class AS c WHERE c.oid = '{schema}.job'::regclass) AS believed
 """
-"""Those that have succeeded, counted up to a bound; and how many jobs the planner believes there are."""
+"""Those of the newest jobs that have succeeded, of how many; and how many jobs the planner believes there are."""
 
 KEPT = """
 SELECT j.input, j.result, j.checkpoint, j.actor,

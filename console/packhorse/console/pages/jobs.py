@@ -31,11 +31,12 @@ _ACTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sum:
-    """How many jobs are in a state, of all types; `exact` is False where there are at least, or about, so many."""
+    """How many jobs are in a state, of all types; `exact` is False where there are at least so many, or about so many."""
 
     state: JobState
     jobs: int
     exact: bool
+    estimated: bool = False
 
     @property
     def kind(self) -> str:
@@ -68,7 +69,12 @@ def tally_of(counts: Counts) -> Tally:
     for state in states:
         mine = [each for each in counts.counts if each.state is state]
         sums.append(
-            Sum(state=state, jobs=sum(each.jobs for each in mine), exact=all(each.exact for each in mine))
+            Sum(
+                state=state,
+                jobs=sum(each.jobs for each in mine),
+                exact=all(each.exact for each in mine),
+                estimated=any(each.estimated for each in mine),
+            )
         )
     cells = {
         (each.type, each.state): (each.jobs, each.exact) for each in counts.counts if each.type is not None
