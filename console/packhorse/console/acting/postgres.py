@@ -17,7 +17,13 @@ from psycopg.types.json import Jsonb
 
 from packhorse.console.acting import sql
 from packhorse.console.acting.person import Person
-from packhorse.console.connecting.postgres import Connection, connected, translated, where_of
+from packhorse.console.connecting.postgres import (
+    Connection,
+    connected,
+    patiently,
+    translated,
+    where_of,
+)
 from packhorse.core.errors import DatabaseUnavailable
 from packhorse.core.rights import Right, Standing, standing_of
 from packhorse.processor.storing.steps import Answer, Steps
@@ -211,6 +217,7 @@ class Database:
         with (
             self._lend() as connection,
             translated(where_of(connection), self.schema),
+            patiently(connection, timeout or self.timeout),
             connection.transaction(),
             connection.cursor(row_factory=dict_row) as cursor,
         ):

@@ -1,17 +1,75 @@
 """Connect to the database, and tell what it says in our words: what every adapter of the console stands on."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
 
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.connecting import next_step
 from packhorse.core.errors import DatabaseUnavailable, NotReady, SettingsError, UsageError
 from packhorse.core.redaction import secrets_of, without_secrets
 
 Connection = psycopg.Connection[Any]
+Result = TypeVar("Result")
+GRACE = 3.0
+"""Seconds beyond a statement's time-out, which a server that lives keeps by itself: the answer has its way to go."""
+
+
+class Patient(psycopg.Connection[Any]):
+    """
+    A connection that is closed when the server is silent for `patience` seconds while something is asked; None: never.
+
+    The server's own time-outs end no wait for one that is frozen, nor do the network's while its kernel still acknowledges: without
+    this a thread and a connection would be held until somebody mends it.
+    """
+
+    patience: float | None = None
+
+    def wait(self, gen: Generator[Any, Any, Result], *given: Any, **named: Any) -> Result:
+        """Carry *gen* to its end; raises OperationalError when the server is silent for too long, and then is closed."""
+        if self.patience is None:
+            return super().wait(gen, *given, **named)
+        try:
+            return super().wait(_heard_within(gen, self.patience), *given, **named)
+        except _Silence:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(f"it is silent for more than {self.patience:g} s") from None
+
+
+class _Silence(Exception):
+    """Nothing was heard of the server for too long; what became of the statement is not known."""
+
+
+def _heard_within(steps: Generator[Any, Any, Result], seconds: float) -> Generator[Any, Any, Result]:
+    """Carry *steps*, which are resumed with what the connection is ready for: with nothing about ten times a second."""
+    try:
+        wants, heard = next(steps), SYSTEM_CLOCK.monotonic()
+        while True:
+            ready = yield wants
+            if ready:
+                heard = SYSTEM_CLOCK.monotonic()
+            elif SYSTEM_CLOCK.monotonic() - heard >= seconds:
+                raise _Silence
+            wants = steps.send(ready)
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result
+
+
+@contextmanager
+def patiently(connection: Connection, timeout: float) -> Iterator[None]:
+    """Give answers on *connection* GRACE seconds beyond *timeout*, which the server keeps, for the block."""
+    if not isinstance(connection, Patient):
+        yield
+        return
+    before, connection.patience = connection.patience, timeout + GRACE
+    try:
+        yield
+    finally:
+        connection.patience = before
 
 
 def where_of(connection: Connection) -> str:
@@ -76,7 +134,7 @@ def connected(url: str, *, timeout: float) -> Iterator[Connection]:
 def connection_to(url: str, *, timeout: float) -> Connection:
     """Connect in autocommit; the caller closes it. Raises what `connected` does."""
     try:
-        return psycopg.connect(
+        return Patient.connect(
             url,
             autocommit=True,
             prepare_threshold=None,  # a pooler that lends servers by the transaction would lose what is prepared

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from packhorse.core import logs
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import PackhorseError
 
 EVERY = 1.0
@@ -25,7 +26,7 @@ class Looks(Protocol):
 
 @contextmanager
 def hosted(runners: Sequence[Looks], *, every: float = EVERY, patience: float = 10.0) -> Iterator[None]:
-    """Have *runners* look for work in a thread meanwhile; at the end each leaves its lease, within *patience* seconds."""
+    """Have *runners* look for work in a thread meanwhile; at the end all leave their leases, within *patience* seconds together."""
     stop = threading.Event()
     thread = threading.Thread(
         target=_look_on, args=(runners, stop, every), name="packhorse-runners", daemon=True
@@ -36,10 +37,11 @@ def hosted(runners: Sequence[Looks], *, every: float = EVERY, patience: float = 
         yield
     finally:
         stop.set()
+        until = SYSTEM_CLOCK.monotonic() + patience
         for runner in runners:
-            runner.stop(patience)
+            runner.stop(max(0.0, until - SYSTEM_CLOCK.monotonic()))
         if runners:
-            thread.join(patience)
+            thread.join(max(0.0, until - SYSTEM_CLOCK.monotonic()))
 
 
 def _look_on(runners: Sequence[Looks], stop: threading.Event, every: float) -> None:

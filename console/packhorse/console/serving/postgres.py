@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from packhorse.console.acting.postgres import Database
-from packhorse.console.connecting.postgres import Connection, connection_to
+from packhorse.console.connecting.postgres import GRACE, Patient, connection_to
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core.errors import DatabaseUnavailable
 
@@ -15,20 +15,26 @@ _WAITING = 4
 """Requests that may wait for each connection; more are answered at once that the console is busy."""
 
 
+def most_held(settings: ConsoleSettings) -> int:
+    """Return how many requests may hold or wait for a connection at a time: so many threads a frozen server can hold."""
+    return settings.connections * (1 + _WAITING)
+
+
 class Pool:
     """
     Lend connections in autocommit.
 
     A connection is tried before it is lent, so that one that the database or the network has ended costs a reconnect and no
-    request. One that breaks while it is lent is not lent again.
+    request. One that breaks while it is lent is not lent again; one whose server is silent for too long is closed, so that a frozen
+    one holds no thread for longer than a request may take.
     """
 
-    def __init__(self, pool: ConnectionPool[Connection], timeout: float) -> None:
+    def __init__(self, pool: ConnectionPool[Patient], timeout: float) -> None:
         self._pool = pool
         self._timeout = timeout
 
     @contextmanager
-    def lend(self) -> Iterator[Connection]:
+    def lend(self) -> Iterator[Patient]:
         """
         Lend a connection for one transaction.
 
@@ -63,8 +69,14 @@ def pooled(settings: ConsoleSettings) -> Iterator[Database]:
     ).close()  # says what is wrong, and what to do; the pool would only try again
     logging.getLogger("psycopg.pool").propagate = False  # its texts may quote a piece of the password
     logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
-    pool: ConnectionPool[Connection] = ConnectionPool(
+
+    def configure(connection: Patient) -> None:
+        connection.patience = timeout + GRACE
+
+    pool: ConnectionPool[Patient] = ConnectionPool(
         url,
+        connection_class=Patient,
+        configure=configure,
         kwargs={
             "autocommit": True,
             "prepare_threshold": None,  # a pooler that lends servers by the transaction would lose what is prepared

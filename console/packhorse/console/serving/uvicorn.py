@@ -12,8 +12,10 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from anyio import to_thread
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from packhorse.console.serving.postgres import most_held
 from packhorse.console.settings import ConsoleSettings
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CLOCK
@@ -21,6 +23,8 @@ from packhorse.core.errors import SettingsError
 
 _MOST_CONNECTIONS = 1_000
 _KEEP_ALIVE = 15
+_SPARE_THREADS = 20
+"""Threads for requests that ask the database for nothing, such as those of the page that signs in, while all others wait for it."""
 _log = logs.logger("console")
 
 
@@ -70,6 +74,16 @@ def behind_proxies(app: Any, proxies: str) -> Any:
     return named
 
 
+def with_threads(app: Any, threads: int) -> Any:
+    """Return *app* with so many *threads* for what blocks, of which each of its requests in hand may hold one."""
+
+    async def wide(scope: Any, receive: Any, send: Any) -> None:
+        to_thread.current_default_thread_limiter().total_tokens = threads
+        await app(scope, receive, send)
+
+    return wide
+
+
 def serve(app: Any, sock: socket.socket, settings: ConsoleSettings, *, begun: Callable[[], None]) -> None:
     """
     Answer requests until SIGTERM or SIGINT, then let those in hand end within `drain_timeout`.
@@ -77,7 +91,7 @@ def serve(app: Any, sock: socket.socket, settings: ConsoleSettings, *, begun: Ca
     A second signal leaves at once. *begun* is called once signals are heeded: who reads that we listen may send one.
     """
     config = uvicorn.Config(
-        behind_proxies(app, settings.proxies),
+        with_threads(behind_proxies(app, settings.proxies), most_held(settings) + _SPARE_THREADS),
         http="h11",
         ws="none",
         lifespan="off",

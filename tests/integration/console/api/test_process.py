@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import threading
+from functools import partial
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from tests.support.cli import packhorse, packhorse_started
 from tests.support.console_api import Console, token_for
 from tests.support.console_rows import new_id, rested
 from tests.support.proxy import free_port
+from tests.support.stack import PrivateDatabase
 from tests.support.wait import eventually
 
 WHY = "fixed in 1.4.2"
@@ -93,6 +95,24 @@ def test_a_signal_lets_the_request_in_hand_end(
             assert answers[0].status_code == 200
         assert process.wait(timeout=20) == 0
         assert '"stopped"' in log.end()
+
+
+def test_a_console_whose_database_is_frozen_ends_within_its_time(private_database: PrivateDatabase) -> None:
+    """Fails when a thread that waits for an answer, or a runner's, keeps the process."""
+    settings = {"PACKHORSE_CONSOLE_TIMEOUT": "1", "PACKHORSE_CONSOLE_DRAIN_TIMEOUT": "2"}
+    with (
+        psycopg.connect(private_database.direct_url, autocommit=True) as connection,
+        packhorse_started("console", "--port", 0, **environ(private_database.url, **settings)) as process,
+    ):
+        log = Log(process)
+        url, token = log.named("listening")["url"], token_for(connection)
+        ask = partial(httpx.get, f"{url}/api/v1/quarantine", headers={"Authorization": f"Bearer {token}"})
+        assert ask(timeout=20).status_code == 200
+        private_database.proxy.freeze()
+        with pytest.raises(httpx.TimeoutException):
+            ask(timeout=0.5)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=12) == 0
 
 
 @pytest.mark.case("X-08")

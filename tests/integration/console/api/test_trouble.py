@@ -46,6 +46,34 @@ def test_a_database_that_is_away_is_said_so_and_comes_back(private_database: Pri
         assert client.post(f"/quarantine/{message_id}/redrive", json=body).status_code == 200
 
 
+def test_a_frozen_database_holds_no_thread_for_good_and_no_page_that_asks_it_for_nothing(
+    private_database: PrivateDatabase,
+) -> None:
+    """Fails when each request to a server that is silent keeps its thread and connection until somebody thaws it."""
+    with (
+        psycopg.connect(private_database.direct_url, autocommit=True) as connection,
+        console_on(private_database.url, timeout=1, connections=3) as console,
+        console.asked_by(token_for(connection)) as client,
+    ):
+        assert client.get("/quarantine").status_code == 200
+        private_database.proxy.freeze()
+        answers: list[httpx.Response] = []
+        asking = [
+            threading.Thread(target=lambda: answers.append(client.get("/quarantine"))) for _ in range(12)
+        ]
+        for each in asking:
+            each.start()
+        door = httpx.get(f"{console.url}/sign-in", timeout=3, trust_env=False)
+        for each in asking:
+            each.join(timeout=30)
+        assert door.status_code == 200
+        assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(503, "away")] * 12
+        private_database.proxy.resume()
+        eventually(
+            lambda: client.get("/quarantine").status_code == 200, what="the console answers again", timeout=20
+        )
+
+
 def test_connections_that_the_database_ended_cost_no_request(
     private_database: PrivateDatabase,
 ) -> None:
