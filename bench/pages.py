@@ -32,6 +32,8 @@ from packhorse.console.serving.front import Front
 from packhorse.console.serving.postgres import pooled
 from packhorse.console.serving.uvicorn import listening
 from packhorse.console.settings import ConsoleSettings
+from packhorse.console.top.flowing import Flow
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.person import Person
 
 EVERY = 3.0
@@ -81,10 +83,11 @@ def served(url: str) -> Iterator[tuple[httpx.Client, dict[str, str]]]:
         listening(settings) as sock,
     ):
         links: list[str] = []
-        made = pages_of(services, database, settings, tell_link=links.append)
+        flow = Flow(SYSTEM_CLOCK)
+        made = pages_of(services, database, settings, flow=flow, tell_link=links.append)
         assert made is not None
         hosts = Hosts(settings.host, settings.hosts)
-        api = application(services, database.standing, hosts=hosts, ready=Readiness(database))
+        api = application(services, database.standing, hosts=hosts, looks=flow, ready=Readiness(database))
         server = uvicorn.Server(
             uvicorn.Config(
                 Front(api, made.app), http="h11", ws="none", lifespan="off", log_config=None, access_log=False

@@ -23,7 +23,8 @@ from packhorse.console.serving.front import Front
 from packhorse.console.serving.postgres import pooled
 from packhorse.console.serving.uvicorn import behind_proxies, listening
 from packhorse.console.settings import ConsoleSettings
-from packhorse.core.clock import SYSTEM_CHANCE
+from packhorse.console.top.flowing import Flow
+from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK
 
 
 def token_for(
@@ -107,15 +108,17 @@ def console_on(database_url: str, *, sign_ins: SignIns | None = None, **settings
         services_of(made, database) as services,
         listening(made) as sock,
     ):
+        flow = Flow(SYSTEM_CLOCK)
         app = application(
             services,
             database.standing,
             hosts=Hosts(made.host, made.hosts),
+            looks=flow,
             ready=Readiness(database),
             sign_ins=sign_ins,
         )
         links: list[str] = []
-        served = pages_of(services, database, made, tell_link=links.append, sign_ins=sign_ins)
+        served = pages_of(services, database, made, flow=flow, tell_link=links.append, sign_ins=sign_ins)
         front = behind_proxies(Front(app, None if served is None else served.app), made.proxies)
         server = uvicorn.Server(
             uvicorn.Config(

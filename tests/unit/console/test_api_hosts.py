@@ -10,6 +10,8 @@ from packhorse.console.api.fastapi.app import application
 from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.problem import Refused
 from packhorse.console.settings import ConsoleSettings
+from packhorse.console.top.flowing import Flow
+from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import NotSignedIn, SettingsError
 
 
@@ -103,7 +105,9 @@ def test_the_api_answers_to_its_own_names_and_health_to_all(path: str, host: byt
     def nobody(_: Any) -> Any:
         raise NotSignedIn("nobody is known here")
 
-    app = application(nobody, nobody, hosts=Hosts("127.0.0.1", ""), ready=lambda: True)
+    app = application(
+        nobody, nobody, hosts=Hosts("127.0.0.1", ""), looks=Flow(SYSTEM_CLOCK), ready=lambda: True
+    )
     scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [(b"host", host)]}
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == status

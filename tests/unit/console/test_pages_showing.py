@@ -1,16 +1,20 @@
 """What a page makes of values, charts and the past: nothing that was planted runs, nothing misleads."""
 
+import asyncio
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from packhorse.console.api.fastapi.app import application
+from packhorse.console.api.hosts import Hosts
 from packhorse.console.pages.assets import address_of, asset_at, assets
 from packhorse.console.pages.charts import bars_of, chart_of
-from packhorse.console.pages.flowing import APART, FRESH, PAST, Flow, Watching
 from packhorse.console.pages.jinja import environment
 from packhorse.console.pages.running import (
     redrive_acts,
@@ -21,6 +25,7 @@ from packhorse.console.pages.running import (
 from packhorse.console.pages.showing import FILTERS, lasted, moment, shown
 from packhorse.console.redriving.records import Check, Progress, RedriveRow, RunState
 from packhorse.console.top.facts import Look
+from packhorse.console.top.flowing import APART, FRESH, MOST_BEFORE, PAST, Flow, Watching
 from packhorse.console.top.service import Top
 from packhorse.core.rights import Role, Standing
 
@@ -229,3 +234,43 @@ def test_open_pages_share_a_look_and_the_past_is_bounded() -> None:
     time.seconds += FRESH
     flow.view(top)
     assert flow.past()[-1].at >= past[-1].at
+
+
+def test_a_look_that_is_long_ago_makes_no_rates() -> None:
+    """Fails when what was written since yesterday is told as the rate of now."""
+    time = Time()
+    top, flow = Top(Tables(time), None), Flow(time)  # type: ignore[arg-type]  # nobody is asked who it is
+    flow.view(top)
+    time.seconds += MOST_BEFORE.total_seconds() + 1
+    assert flow.view(top).written is None
+    time.seconds += MOST_BEFORE.total_seconds()
+    assert flow.view(top).written == pytest.approx(5)
+
+
+@pytest.mark.parametrize(("role", "status"), [(Role.VIEWER, 200), (None, 403)])
+def test_the_api_tells_of_the_look_that_pages_show(role: Role | None, status: int) -> None:
+    """Fails when the API has looks and rates of its own, or shows one to somebody who may not see it."""
+    time, sent = Time(), list[Any]()
+    tables, flow = Tables(time), Flow(time)
+    top = Top(tables, None)  # type: ignore[arg-type]  # nobody is asked who it is
+    flow.view(top)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    service: Any = SimpleNamespace(top=top)
+    app = application(
+        lambda _: service,
+        lambda _: Standing(name="vera", role=role),
+        hosts=Hosts("127.0.0.1", ""),
+        looks=flow,
+        ready=lambda: True,
+        clock=time,
+    )
+    headers = [(b"host", b"localhost"), (b"authorization", b"Bearer phk_" + b"t" * 43)]
+    scope = {"type": "http", "method": "GET", "path": "/api/v1/top", "query_string": b"", "headers": headers}
+    asyncio.run(app(scope, receive, send))
+    assert (sent[0]["status"], tables.looks) == (status, 1)

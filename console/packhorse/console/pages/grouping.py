@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from packhorse.console.pages.charts import Chart, chart_of
-from packhorse.console.pages.flowing import Point, along
 from packhorse.console.pages.offers import Stage
 from packhorse.console.pages.showing import ago, moment, worded
 from packhorse.console.processing.follows import Following
+from packhorse.console.top.flowing import Point, along
 from packhorse.console.top.places import PlaceView
 from packhorse.console.top.view import LATE, GroupView, Trouble
 from packhorse.core.text import counted

@@ -15,7 +15,6 @@ from packhorse.console.compose import services_of
 from packhorse.console.pages.doorkeeper import Doorkeeper, Ways
 from packhorse.console.pages.fastapi.app import pages
 from packhorse.console.pages.fastapi.gate import PagesGate
-from packhorse.console.pages.flowing import Flow, Watching
 from packhorse.console.pages.itsdangerous import KEY_BYTES, Seal
 from packhorse.console.pages.origins import Trusted
 from packhorse.console.quarantine.groups.folding import Folding
@@ -29,6 +28,7 @@ from packhorse.console.serving.hosting import Looks, hosted
 from packhorse.console.serving.postgres import pooled
 from packhorse.console.serving.uvicorn import leave, listening, serve
 from packhorse.console.settings import ConsoleSettings
+from packhorse.console.top.flowing import Flow, Watching
 from packhorse.core import logs
 from packhorse.core.clock import SYSTEM_CHANCE, SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError, SettingsError
@@ -57,8 +57,9 @@ def run(settings: ConsoleSettings) -> None:
         where = sock.getsockname()[:2]
         runners = [Folding(GroupTables(database), SYSTEM_CLOCK), *_runners(database, settings)]
         hosts = Hosts(settings.host, settings.hosts)
-        api = application(services, database.standing, hosts=hosts, ready=Readiness(database))
-        served = pages_of(services, database, settings, tell_link=partial(_tell_link, where))
+        flow = Flow(SYSTEM_CLOCK)
+        api = application(services, database.standing, hosts=hosts, looks=flow, ready=Readiness(database))
+        served = pages_of(services, database, settings, flow=flow, tell_link=partial(_tell_link, where))
         if served is not None:
             runners.append(served.watching)
         app = Front(api, None if served is None else served.app)
@@ -127,6 +128,7 @@ def pages_of(
     database: Database,
     settings: ConsoleSettings,
     *,
+    flow: Flow,
     tell_link: Callable[[str], None],
     sign_ins: SignIns | None = None,
 ) -> ServedPages | None:
@@ -160,7 +162,6 @@ def pages_of(
         sign_ins=sign_ins or SignIns(),
         tell_link=tell_link,
     )
-    flow = Flow(SYSTEM_CLOCK)
     watching = Watching(flow, lambda: services(Person(user=system_user())).top, SYSTEM_CLOCK)
     served = pages(services, keeper, flow, hosts=Hosts(settings.host, settings.hosts))
     return ServedPages(app=served, keeper=keeper, watching=watching)

@@ -31,6 +31,7 @@ from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.api.signing import SignIns
 from packhorse.console.service import Service
+from packhorse.console.top.flowing import Flow
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import PackhorseError
 from packhorse.core.rights import Standing
@@ -49,6 +50,7 @@ def application(
     standing: Callable[[Person], Standing],
     *,
     hosts: Hosts,
+    looks: Flow,
     ready: Callable[[], bool],
     clock: Clock = SYSTEM_CLOCK,
     sign_ins: SignIns | None = None,
@@ -60,6 +62,7 @@ def application(
         services: Makes the service of a person.
         standing: Says what a person may do now.
         hosts: By which names requests may ask for us.
+        looks: Keeps the looks at the whole that all who ask share.
         ready: Whether requests can be answered now; blocks.
         clock: For the bound on refused tokens, and for how long a request took.
         sign_ins: That bound.
@@ -76,7 +79,7 @@ def application(
         generate_unique_id_function=_operation_id,
     )
     app.state.services = services
-    app.state.glances = flow.Glances()
+    app.state.flow = looks
     for room in (messages, jobs, quarantine, restoring, failures, redrives, replays, flow, people):
         app.include_router(room.router, prefix=PREFIX)
     _health(app, ready)

@@ -1,6 +1,5 @@
 """Routes: how everything flows, pauses, and explanations of keys."""
 
-from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -19,38 +18,24 @@ from packhorse.console.api.models.flow import (
     TopAnswer,
 )
 from packhorse.console.pausing.render import named, paused_json, resumed_json
-from packhorse.console.top.facts import Look
+from packhorse.console.top.flowing import Flow
 from packhorse.console.top.render import as_json
 from packhorse.console.truth.moments import utc
 from packhorse.console.truth.render import explanation_json
 from packhorse.core.errors import UsageError
-from packhorse.core.rights import Right
+from packhorse.core.rights import Right, Standing
 from packhorse.processor.record import key_hash as hash_of
 
 router = APIRouter(tags=["flow"])
 
 
-class Glances:
-    """Keep the last look at the whole, so that the next one has something to draw rates from."""
-
-    def __init__(self) -> None:
-        self._last: Look | None = None
-
-    def before(self, now: Look) -> Look | None:
-        """Return an earlier look that is neither too old nor too near, and keep *now* for the next."""
-        last = self._last
-        if last is not None and timedelta() <= now.at - last.at < timedelta(seconds=1):
-            return None
-        self._last = now
-        return last if last is not None and now.at - last.at <= timedelta(seconds=30) else None
-
-
 @router.get("/top", response_model=TopAnswer, openapi_extra=needs(Right.SEE))
 def top(service: Asking, request: Request) -> JsonAnswer:
     """Say how everything flows: lag, oldest age, failing groups, pauses, relays, runs, and what is wrong."""
-    look = service.top.look()
-    glances: Glances = request.app.state.glances
-    return JsonAnswer(as_json(service.top.view(look, glances.before(look))))
+    standing: Standing = request.state.standing
+    standing.check(Right.SEE, doing="see what flows")
+    flow: Flow = request.app.state.flow
+    return JsonAnswer(as_json(flow.view(service.top)))
 
 
 @router.get("/keys/explanation", response_model=ExplanationAnswer, openapi_extra=needs(Right.SEE))

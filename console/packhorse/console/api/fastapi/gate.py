@@ -93,15 +93,15 @@ class Gate:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
             self._hosts.check(scope["headers"])
-            person, name = await self._signed_in(scope)
+            person, standing = await self._signed_in(scope)
             body = await body_of(receive, MAX_EDIT if scope["path"].endswith(_EDITS) else MAX_BODY)
-            scope.setdefault("state", {}).update(person=person, name=name)
+            scope.setdefault("state", {}).update(person=person, name=standing.name, standing=standing)
             receive = Replayed(body, receive)
         await self._inner(scope, receive, send)
 
-    async def _signed_in(self, scope: Scope) -> tuple[Person, str]:
+    async def _signed_in(self, scope: Scope) -> tuple[Person, Standing]:
         """
-        Return who asks, and by what name the token is known.
+        Return who asks, and how they stand now: for the log, and for what is shared among all who may see it.
 
         Raises:
             NotSignedIn: No token, or one that nobody holds.
@@ -119,7 +119,7 @@ class Gate:
             self._sign_ins.refused(address, hashed, now=self._clock.monotonic())
             raise
         self._sign_ins.known(hashed)
-        return person, standing.name
+        return person, standing
 
 
 class _Answer:

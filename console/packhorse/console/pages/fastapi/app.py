@@ -35,9 +35,9 @@ from packhorse.console.pages.fastapi import (
 )
 from packhorse.console.pages.fastapi.answers import Desk, trouble, trouble_of
 from packhorse.console.pages.fastapi.gate import PagesGate
-from packhorse.console.pages.flowing import FRESH, Flow
-from packhorse.console.pages.sharing import Shared
 from packhorse.console.service import Service
+from packhorse.console.sharing import Shared
+from packhorse.console.top.flowing import FRESH, Flow
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import PackhorseError
 

@@ -10,10 +10,10 @@ from pydantic import Field
 from packhorse.console.api.models.base import Cursor, Name
 from packhorse.console.pages.fastapi.answers import page
 from packhorse.console.pages.fastapi.joints import Asked, Asking, At, Query, read
-from packhorse.console.pages.flowing import Flow
 from packhorse.console.pages.grouping import done_of, headline_of, lag_of, places_shown, topics_of
 from packhorse.console.processing.model import DUE_FIRST, KEYS
 from packhorse.console.top.facts import COUNTED, Waiting
+from packhorse.console.top.flowing import Flow
 from packhorse.console.top.view import LATE, About, GroupView, View
 from packhorse.core.errors import SettingsError
 from packhorse.core.rights import Right

@@ -15,7 +15,7 @@ from packhorse.console.pages import job_offers, jobs
 from packhorse.console.pages.fastapi.answers import page
 from packhorse.console.pages.fastapi.gate import LIVE
 from packhorse.console.pages.fastapi.joints import Asked, Asking, At, Query, come_back, joined, read
-from packhorse.console.pages.sharing import Shared
+from packhorse.console.sharing import Shared
 from packhorse.console.truth.moments import utc
 from packhorse.core.clock import SYSTEM_CLOCK
 from packhorse.core.errors import SettingsError

@@ -10,8 +10,8 @@ from fastapi.responses import Response
 from packhorse.console.pages.charts import Chart, chart_of
 from packhorse.console.pages.fastapi.answers import page
 from packhorse.console.pages.fastapi.joints import Asking, At
-from packhorse.console.pages.flowing import Flow, Point, along
 from packhorse.console.top.facts import COUNTED
+from packhorse.console.top.flowing import Flow, Point, along
 from packhorse.console.top.view import About, Trouble, View
 from packhorse.core.rights import Right
 from packhorse.core.text import counted

@@ -11,7 +11,6 @@ from packhorse.console.api.models.base import Cursor, Why
 from packhorse.console.pages.charts import Chart, chart_of
 from packhorse.console.pages.fastapi.answers import Desk, onward, page
 from packhorse.console.pages.fastapi.joints import Asked, Asking, At, Form, Query, come_back, read
-from packhorse.console.pages.flowing import Flow, along
 from packhorse.console.pages.holding import (
     headline_of,
     next_said,
@@ -24,6 +23,7 @@ from packhorse.console.pages.holding import (
 from packhorse.console.pages.offers import Offer
 from packhorse.console.pages.showing import moment, number
 from packhorse.console.relaying.model import COUNTED, GivenUp, HoldOrder, order_of
+from packhorse.console.top.flowing import Flow, along
 from packhorse.console.top.view import LATE, About, View
 from packhorse.core.errors import UsageError
 from packhorse.core.rights import Right

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from packhorse.console.pages.sharing import Shared
+from packhorse.console.sharing import Shared
 from packhorse.core.errors import DatabaseUnavailable, UsageError
 
 

@@ -1,4 +1,4 @@
-"""A look that all open pages share for a moment, so that ten of them cost the database what one does."""
+"""A look that all who ask share for a moment, so that ten of them cost the database what one does."""
 
 import threading
 from collections.abc import Callable

@@ -1,5 +1,6 @@
 """
-Looks at the whole that all open pages share, and their past for the charts: so ten open pages cost the database what one does.
+Looks at the whole that all who ask one console share, pages and API alike, and their past for the charts: so ten open pages cost the
+database what one does, and nobody is told other rates than the rest.
 
 Each look is made for somebody who may look; whoever gets it from here has the right too, which the caller checks.
 """
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from packhorse.console.pages.sharing import Shared
+from packhorse.console.sharing import Shared
 from packhorse.console.top.facts import Look
 from packhorse.console.top.service import Top
 from packhorse.console.top.view import View
@@ -18,6 +19,8 @@ FRESH = 2.0
 """Seconds that a look is shown again to whoever asks next."""
 APART = 10.0
 """Seconds between two points of the past."""
+MOST_BEFORE = timedelta(seconds=30)
+"""How old a look may be that rates are drawn from: over a longer time they say nothing of now."""
 PAST = timedelta(minutes=30)
 """How far the charts go back."""
 
@@ -79,7 +82,8 @@ class Flow:
 
     def _look(self, top: Top) -> View:
         now = top.look()
-        view = top.view(now, self._before)
+        before = self._before
+        view = top.view(now, before if before is not None and now.at - before.at <= MOST_BEFORE else None)
         self._before = now
         if view.written is None and view.published is None:
             return view
