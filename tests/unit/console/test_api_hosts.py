@@ -1,10 +1,10 @@
 """By which names the API may be asked for; for the pages see test_pages_gate.py."""
 
-import asyncio
 from typing import Any
 
 import pytest
 from pydantic import SecretStr, ValidationError
+from tests.support.asgi import answer_of
 
 from packhorse.console.api.fastapi.app import application
 from packhorse.console.api.hosts import Hosts
@@ -94,13 +94,6 @@ def test_what_is_no_name_is_named(names: str) -> None:
 )
 def test_the_api_answers_to_its_own_names_and_health_to_all(path: str, host: bytes, status: int) -> None:
     """Fails when the API can be asked by a page whose name leads here, or a probe has to know the names."""
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
 
     def nobody(_: Any) -> Any:
         raise NotSignedIn("nobody is known here")
@@ -108,8 +101,7 @@ def test_the_api_answers_to_its_own_names_and_health_to_all(path: str, host: byt
     app = application(
         nobody, nobody, hosts=Hosts("127.0.0.1", ""), looks=Flow(SYSTEM_CLOCK), ready=lambda: True
     )
-    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [(b"host", host)]}
-    asyncio.run(app(scope, receive, send))
-    assert sent[0]["status"] == status
-    assert (b"PACKHORSE_CONSOLE_HOSTS" in sent[1]["body"]) is (status == 421)
-    assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]
+    answer = answer_of(app, "GET", path, (b"host", host))
+    assert answer.status == status
+    assert ("PACKHORSE_CONSOLE_HOSTS" in answer.body) is (status == 421)
+    assert answer.headers[b"x-content-type-options"] == b"nosniff"

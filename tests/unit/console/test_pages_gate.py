@@ -1,12 +1,12 @@
 """What stands before every page, without a server: what it says, and what it tells the log."""
 
-import asyncio
 import html
 import shlex
 import threading
 from typing import Any
 
 import pytest
+from tests.support.asgi import Answer, answer_of
 
 from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.signing import SignIns
@@ -45,10 +45,8 @@ def standing(person: Person) -> Standing:
     return standing_of(row, by_token=person.token_hash is not None, signed_in=person.signed_in)
 
 
-def answered(
-    method: str, path: str, *headers: tuple[bytes, bytes], body: bytes = b""
-) -> tuple[int, dict[bytes, bytes], str]:
-    """Return status, headers and body of the answer to whoever asks through the proxy."""
+def answered(method: str, path: str, *headers: tuple[bytes, bytes]) -> Answer:
+    """Return the answer to whoever asks through the proxy."""
     keeper = Doorkeeper(
         standing,
         seal=Seal([b"k" * 32]),
@@ -60,19 +58,9 @@ def answered(
         sign_ins=SignIns(),
         tell_link=lambda _: None,
     )
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "query_string": b""}
-    ours = [] if any(name == b"host" for name, _ in headers) else [(b"host", b"localhost")]
-    scope |= {"headers": [*headers, *ours], "state": {"peer": PROXY}}
-    asyncio.run(PagesGate(nothing, keeper, hosts=Hosts("10.0.0.5", ""))(scope, receive, send))
-    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"].decode()
+    return answer_of(
+        PagesGate(nothing, keeper, hosts=Hosts("10.0.0.5", "")), method, path, *headers, peer=PROXY
+    )
 
 
 def asked(method: str, path: str, *headers: tuple[bytes, bytes]) -> tuple[int, dict[bytes, bytes]]:

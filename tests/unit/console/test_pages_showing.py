@@ -1,6 +1,5 @@
 """What a page makes of values, charts and the past: nothing that was planted runs, nothing misleads."""
 
-import asyncio
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.asgi import answer_of
 
 from packhorse.console.api.fastapi.app import application
 from packhorse.console.api.hosts import Hosts
@@ -250,16 +250,10 @@ def test_a_look_that_is_long_ago_makes_no_rates() -> None:
 @pytest.mark.parametrize(("role", "status"), [(Role.VIEWER, 200), (None, 403)])
 def test_the_api_tells_of_the_look_that_pages_show(role: Role | None, status: int) -> None:
     """Fails when the API has looks and rates of its own, or shows one to somebody who may not see it."""
-    time, sent = Time(), list[Any]()
+    time = Time()
     tables, flow = Tables(time), Flow(time)
     top = Top(tables, None)  # type: ignore[arg-type]  # nobody is asked who it is
     flow.view(top)
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
 
     service: Any = SimpleNamespace(top=top)
     app = application(
@@ -270,7 +264,5 @@ def test_the_api_tells_of_the_look_that_pages_show(role: Role | None, status: in
         ready=lambda: True,
         clock=time,
     )
-    headers = [(b"host", b"localhost"), (b"authorization", b"Bearer phk_" + b"t" * 43)]
-    scope = {"type": "http", "method": "GET", "path": "/api/v1/top", "query_string": b"", "headers": headers}
-    asyncio.run(app(scope, receive, send))
-    assert (sent[0]["status"], tables.looks) == (status, 1)
+    token = (b"authorization", b"Bearer phk_" + b"t" * 43)
+    assert (answer_of(app, "GET", "/api/v1/top", token).status, tables.looks) == (status, 1)
