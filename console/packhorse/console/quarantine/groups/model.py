@@ -15,7 +15,7 @@ LEAST_PREFIX = 8
 MOST_SINCE = 10_000
 """Messages counted since a group was acknowledged; beyond them the answer is "at least"."""
 MOST_CHANGES = 50_000
-"""Changes that a look adds to the counts itself, in about 50 ms; with more waiting it shows the counts without them, and says so."""
+"""Changes that a look adds up itself, in 45 to 190 ms on a busy machine; with more it leaves them out, and says so: 20 to 34 ms beside a million."""
 
 
 class By(StrEnum):
