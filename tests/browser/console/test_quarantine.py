@@ -89,7 +89,7 @@ def test_messages_are_listed_in_pages_that_keep_their_filters(
     is_well_made(viewer)
     viewer.locator("body").press("n")
     viewer.keyboard.press("Enter")
-    viewer.wait_for_url("**/quarantine/*?group=figures&topic=airline.aircraft")
+    viewer.wait_for_url("**/messages/*?group=figures&topic=airline.aircraft")
     viewer.goto(f"{console.url}/quarantine/messages?text=nowhere")
     expect(viewer.get_by_text("No message fits")).to_be_visible()
     with refused(viewer, 404):

@@ -10,7 +10,7 @@ from packhorse.console.api.models.failures import NoteBody, WhyBody
 from packhorse.console.pages.deciding import acknowledge_offer, group_at, take_back_offer
 from packhorse.console.pages.fastapi.answers import onward, page
 from packhorse.console.pages.fastapi.joints import Asking, At, Form, come_back, read
-from packhorse.console.pages.resting import DAYS, address, arrivals_of, resting_at
+from packhorse.console.pages.resting import DAYS, address, arrivals_of, whole_way
 from packhorse.console.quarantine.groups.model import uncounted_line
 from packhorse.console.quarantine.groups.render import for_good_line, next_steps
 from packhorse.console.quarantine.pages import Filter
@@ -46,7 +46,7 @@ def group(service: Asking, desk: At, failure: Print) -> Response:
         messages=address("/quarantine/messages", failure=print_),
         all_messages=address("/quarantine/messages", failure=print_, state="all"),
         redrive=address("/quarantine/redrive", failure=print_),
-        resting_at=resting_at,
+        whole_way=whole_way,
     )
 
 

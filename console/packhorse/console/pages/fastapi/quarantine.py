@@ -24,10 +24,10 @@ from packhorse.console.pages.resting import (
     kin_of,
     messages_of,
     narrows,
-    resting_at,
     set_of,
     timed,
     totals_of,
+    whole_way,
 )
 from packhorse.console.paging import LOOK
 from packhorse.console.quarantine.groups.model import By, group_position_from, uncounted_line
@@ -92,7 +92,7 @@ def messages(service: Asking, desk: At, query: Query) -> Response:
         look=LOOK,
         states=tuple(StateAsked),
         is_narrow=bool(set(query) - {"after", "limit", "show_key", "state"}),
-        resting_at=resting_at,
+        whole_way=whole_way,
         redrive=_redrive_of(query),
         pick_of=pick_of,
         can_pick=desk.may_act and any(each.state is State.QUARANTINED for each in found.messages),
