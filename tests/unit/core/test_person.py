@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from packhorse.core.errors import NotSignedIn, UsageError
+from packhorse.core.errors import Forbidden, UsageError
 from packhorse.core.person import Person, hash_of
 from packhorse.core.rights import Role, Standing, standing_of
 
@@ -75,11 +75,11 @@ def test_the_record_says_by_which_way_somebody_of_a_name_came(person: Person, ac
 
 
 def test_a_user_is_told_what_they_lack_and_the_command_that_gives_it() -> None:
-    with pytest.raises(NotSignedIn) as unknown:
+    with pytest.raises(Forbidden) as unknown:
         standing_of(NOBODY, by_token=False, signed_in="ann@example.org")
     command = "packhorse operators add ann@example.org --user --role viewer"
     assert str(unknown.value) == f"ann@example.org has no rights here; an admin gives them with `{command}`"
-    with pytest.raises(NotSignedIn) as expired:
+    with pytest.raises(Forbidden) as expired:
         standing_of(("ann", "admin", True, True, True), by_token=False, signed_in="ann")
     assert str(expired.value).startswith("ann had rights here that are expired; an admin gives them with `")
     good = standing_of(("ann", "admin", True, False, False), by_token=False, signed_in="ann")
@@ -90,7 +90,7 @@ def test_a_user_is_told_what_they_lack_and_the_command_that_gives_it() -> None:
 @pytest.mark.parametrize("name", ["o'brien", "a; rm -rf ~", "$(reboot)", "ann smith", "ann --role admin"])
 def test_the_command_that_is_offered_gives_rights_to_that_name_whatever_it_is(name: str) -> None:
     """Fails when who pastes the command runs a part of somebody's name."""
-    with pytest.raises(NotSignedIn) as unknown:
+    with pytest.raises(Forbidden) as unknown:
         standing_of(NOBODY, by_token=False, signed_in=name)
     said = str(unknown.value)
     command = said[said.index("`") + 1 : said.rindex("`")]
