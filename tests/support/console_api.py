@@ -5,7 +5,8 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NoReturn
 
 import httpx
 import jsonschema_rs
@@ -13,7 +14,7 @@ import psycopg
 import uvicorn
 from pydantic import SecretStr
 
-from packhorse.console.acting.person import TOKEN_PREFIX, hash_of
+from packhorse.console.acting.person import TOKEN_PREFIX, Person, hash_of
 from packhorse.console.api.fastapi.app import application
 from packhorse.console.api.hosts import Hosts
 from packhorse.console.api.signing import SignIns
@@ -53,15 +54,18 @@ class Console:
 
     Attributes:
         url: Where, without a path.
-        document: The API's own, which its answers are held to.
         links: Ways to sign in once, that its terminal was told.
         served: Its pages.
     """
 
     url: str
-    document: dict[str, Any]
     links: list[str]
     served: ServedPages | None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The API's own document, which its answers are held to."""
+        return _document()
 
     def link(self) -> str:
         """Return the address of a new link that signs in once."""
@@ -97,6 +101,16 @@ class Console:
                 operation: dict[str, Any] = methods[request.method.lower()]
                 return operation
         return None
+
+
+@cache
+def _document() -> dict[str, Any]:
+    """Make the document once, which takes a second: it is made of the routes alone, and those are the same on every database."""
+
+    def nobody(person: Person) -> NoReturn:
+        raise AssertionError(person)
+
+    return application(nobody, nobody, ready=lambda: False).document()
 
 
 @contextlib.contextmanager
@@ -136,7 +150,6 @@ def console_on(database_url: str, *, sign_ins: SignIns | None = None, **settings
         try:
             yield Console(
                 url=f"http://127.0.0.1:{sock.getsockname()[1]}",
-                document=app.document(),
                 links=links,
                 served=served,
             )
