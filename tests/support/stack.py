@@ -40,6 +40,9 @@ from packhorse.local.stack import Stack, held_stack
 # Without the optimizing compiler a broker is up in half the processor time.
 QUICK_JAVA = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
+# Processes are killed here, not machines: the system keeps what they wrote. Databases are made and dropped by the hundred.
+QUICK_POSTGRES = {"fsync": "off"}
+
 MODE_VARIABLE = "PACKHORSE_TEST_STACK"
 
 
@@ -71,7 +74,9 @@ def real_stack() -> Iterator[Endpoints]:
     else:
         with (
             temporary_folder() as folder,
-            held_stack(stack_settings(folder, kafka_java_options=QUICK_JAVA)) as stack,
+            held_stack(
+                stack_settings(folder, kafka_java_options=QUICK_JAVA, postgres=QUICK_POSTGRES)
+            ) as stack,
         ):
             yield stack.endpoints
 
