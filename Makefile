@@ -8,6 +8,9 @@ STAMP := $(VENV)/.installed
 export UV_PYTHON_DOWNLOADS = never
 
 .DEFAULT_GOAL := help
+# Tests and demo start Python some hundred times; without its caches each start compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install browser test check quick format format-check lint types imports demo lock reference clean
 
 help: ## Say what can be made
