@@ -110,7 +110,10 @@ def _document() -> dict[str, Any]:
     def nobody(person: Person) -> NoReturn:
         raise AssertionError(person)
 
-    return application(nobody, nobody, ready=lambda: False).document()
+    app = application(
+        nobody, nobody, hosts=Hosts("127.0.0.1", ""), looks=Flow(SYSTEM_CLOCK), ready=lambda: False
+    )
+    return app.document()
 
 
 @contextlib.contextmanager
