@@ -70,6 +70,15 @@ def refused(page: Page, status: int) -> Iterator[None]:
     seen[:] = [*before, *(text for text in seen[len(before) :] if text not in told)]
 
 
+@contextmanager
+def cut_off(page: Page) -> Iterator[None]:
+    """Bear it that in the block connections of *page* break; the browser's console tells of some."""
+    seen = _TROUBLES[page].seen
+    before = list(seen)
+    yield
+    seen[:] = [*before, *(text for text in seen[len(before) :] if "net::ERR_" not in text)]
+
+
 class Troubles:
     """What a page did that none should."""
 

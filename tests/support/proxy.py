@@ -86,6 +86,11 @@ class Proxy:
         """Connections open now."""
         return len(self._links)
 
+    @property
+    def losing(self) -> int:
+        """Connections open now that have lost bytes."""
+        return sum(link.lost_bytes for link in list(self._links))
+
     def __enter__(self) -> Self:
         self._thread.start()
         self.resume()

@@ -23,6 +23,7 @@ The one tree of errors: whose fault it is, whether trying again can help, and wh
     ├── Forbidden               the person has not the right for the act, or is not known
     │   └── NotSignedIn
     ├── OwnershipLost           somebody else owns the shard, lease, partition or row by now
+    │   └── AlreadyDone         the same form was sent before, and what it asks for was done then
     └── KeysLocked              another transaction holds a key that this one asked for late
 """
 
@@ -160,6 +161,10 @@ class NotSignedIn(Forbidden):
 
 class OwnershipLost(PackhorseError):
     """Somebody else owns what this process worked on; what it remembers is void."""
+
+
+class AlreadyDone(OwnershipLost):
+    """Say that the same form was sent before, and what it asks for was done then; nothing was done now."""
 
 
 class KeysLocked(PackhorseError):

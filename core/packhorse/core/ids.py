@@ -7,6 +7,7 @@ from uuid import UUID, SafeUUID
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 def uuid7_from(at: datetime, entropy: bytes) -> UUID:
@@ -33,10 +34,11 @@ def _layout(milliseconds: int, entropy: bytes) -> UUID:
 
 
 def time_of(message_id: UUID) -> datetime | None:
-    """Return the time in a UUIDv7, aware, UTC, to the millisecond; None for any other id."""
-    if message_id.version != 7:
+    """Return the time in a UUIDv7, aware, UTC, to the millisecond; None for any other id, and for times behind the year 9999."""
+    milliseconds = message_id.int >> 80
+    if message_id.version != 7 or milliseconds > _LATEST:
         return None
-    return _EPOCH + (message_id.int >> 80) * _MILLISECOND
+    return _EPOCH + milliseconds * _MILLISECOND
 
 
 def derived_id(consumed: UUID, group: str, ordinal: int) -> UUID:

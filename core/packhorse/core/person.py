@@ -3,9 +3,11 @@
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import sha256
+from uuid import UUID
 
 from packhorse.core.acts import Actor
 from packhorse.core.errors import UsageError
+from packhorse.core.ids import time_of
 from packhorse.core.rights import Standing
 from packhorse.core.users import system_user
 
@@ -30,15 +32,18 @@ class Person:
         token_hash: SHA-256 of the token of whoever brought one.
         signed_in: The name under which a trusted proxy has signed somebody in. Who makes a Person with it has made sure that the
             proxy said so, and nobody past it; here only its form is checked.
+        once: The number of the form that they send, a UUIDv7 of when it was shown: of one number there is one act, however often it
+            is sent. None: nothing tells two requests from one that is repeated.
 
     Raises:
-        UsageError: There is more than one of the last three, the hash is none, or nobody may have the name.
+        UsageError: There is more than one name, the hash or the number is none, or nobody may have the name.
     """
 
     user: str
     claimed: str | None = None
     token_hash: bytes | None = None
     signed_in: str | None = None
+    once: UUID | None = None
 
     def __post_init__(self) -> None:
         if sum(one is not None for one in (self.claimed, self.token_hash, self.signed_in)) > 1:
@@ -47,6 +52,8 @@ class Person:
             raise UsageError(f"a token's hash of {len(self.token_hash)} bytes; SHA-256 has {HASH_BYTES}")
         if self.signed_in is not None:
             checked_name(self.signed_in)
+        if self.once is not None and time_of(self.once) is None:
+            raise UsageError(f"the number {self.once} is no form's; load the page again")
 
     @property
     def is_role(self) -> bool:

@@ -335,7 +335,6 @@ def test_an_effect_in_doubt_stands_out_and_what_a_person_says_of_it_is_exact(
         confirm(operator, "Put it on the record")
         expect(operator.get_by_role("alert")).to_contain_text("it is no JSON")
     assert "{no json" not in operator.locator("main").inner_text()
-    operator.go_back()
     operator.get_by_label("What the outside system answered").fill('{"id": "m-1"}')
     confirm(operator, "Put it on the record")
     operator.wait_for_url("**/resolve/asked?*")

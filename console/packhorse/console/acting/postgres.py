@@ -6,7 +6,7 @@ Whatever room acts does so through `Database.acting`, so that no act can be with
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -24,7 +24,9 @@ from packhorse.console.connecting.postgres import (
     translated,
     where_of,
 )
-from packhorse.core.errors import DatabaseUnavailable
+from packhorse.core.errors import AlreadyDone, DatabaseUnavailable
+from packhorse.core.ids import time_of
+from packhorse.core.moments import zulu
 from packhorse.core.rights import Right, Standing, standing_of
 from packhorse.processor.storing.steps import Answer, Steps
 from packhorse.producer.standing import question_of
@@ -32,6 +34,8 @@ from packhorse.producer.standing import question_of
 T = TypeVar("T")
 Lend = Callable[[], AbstractContextManager[Connection]]
 """Hands out a connection in autocommit for the time of one transaction."""
+CLOCKS = timedelta(hours=1)
+"""By how much the clocks of console and database may differ: what a form did is looked for from so long before it was shown."""
 NOBODY = Standing(name="", role=None)
 """Whose rights nobody has asked for."""
 
@@ -82,10 +86,35 @@ class Rows:
 class Acting(Rows):
     """One act: its statements and its record, which are committed together or not at all."""
 
-    def __init__(self, cursor: psycopg.Cursor[Any], schema: str, standing: Standing, actor: str) -> None:
+    def __init__(
+        self,
+        cursor: psycopg.Cursor[Any],
+        schema: str,
+        standing: Standing,
+        actor: str,
+        *,
+        once: UUID | None = None,
+    ) -> None:
         super().__init__(cursor, schema, standing)
         self.actor = actor
         self.recorded = False
+        self._once = once
+
+    def check_new(self) -> None:
+        """
+        Check that the form which asks has done nothing yet; who sends it at the same moment waits until this act is over.
+
+        Raises:
+            AlreadyDone: It has; says what and when.
+        """
+        if self._once is None:
+            return
+        self.all(sql.TURN, {"turn": f"{self._schema}.once.{self._once}"})
+        if done := self.all(sql.DONE_BY, form(self._once)):
+            raise AlreadyDone(
+                f"this form was sent before, and what it asks for was done then: {done[0]['act']} at {zulu(done[0]['at'])}; "
+                "nothing was done now"
+            )
 
     def left_alone(self) -> None:
         """Say that all was as it was wanted: nothing was changed, so nothing goes on the record."""
@@ -102,13 +131,14 @@ class Acting(Rows):
         detail: Mapping[str, Any] | None = None,
     ) -> datetime:
         """Put the act on the record and return when; *detail* names what was acted on and has no text of a payload."""
+        once = {} if self._once is None else {"once": str(self._once)}
         values = {
             "actor": self.actor,
             "act": act,
             "group": group,
             "topic": topic,
             "id": message_id,
-            "detail": Jsonb(dict(detail or {})),
+            "detail": Jsonb({**(detail or {}), **once}),
             "why": why,
         }
         at: datetime = self.all(sql.WRITE_ACT, values)[0]["at"]
@@ -180,7 +210,10 @@ class Database:
         Acts of one *turn* come one after another: it is waited for before the right is looked up, so that who withdraws
         rights and whose right is withdrawn don't wait for each other in a ring.
 
+        A person who sends a form by its number acts by it once: the number stands in the act's record.
+
         Raises:
+            AlreadyDone: The form has acted; nothing was done.
             Forbidden: The person has not *right*, or is a user without any; nothing was done.
             NotSignedIn: The token is unknown or expired.
             DatabaseUnavailable, NotReady: Nothing was done, unless the text says that the commit was on its way.
@@ -193,7 +226,8 @@ class Database:
                     cursor.execute(sql.TURN, {"turn": f"{self.schema}.{turn}"})
                 standing = self._standing(cursor, person, hold=True)
                 standing.check(right, doing=doing)
-                act = Acting(cursor, self.schema, standing, person.actor(standing))
+                act = Acting(cursor, self.schema, standing, person.actor(standing), once=person.once)
+                act.check_new()
                 cursor.execute(sql.ACT_AS, {"actor": act.actor})
                 yield act
                 assert act.recorded, f"the act {doing!r} was not put on the record"
@@ -231,6 +265,13 @@ class Database:
         assert row is not None
         found = (row["name"], row["role"], row["personal"], row["edit"], row["expired"])
         return standing_of(found, by_token=person.token_hash is not None, signed_in=person.signed_in)
+
+
+def form(once: UUID) -> dict[str, Any]:
+    """Return the values of `sql.DONE_BY` for the form of that number, a UUIDv7."""
+    shown_at = time_of(once)
+    assert shown_at is not None, "Person has checked it"
+    return {"once": str(once), "since": shown_at - CLOCKS}
 
 
 @contextmanager

@@ -12,6 +12,15 @@ RETURNING at
 """
 """Put an act on the record, in the transaction of the act."""
 
+DONE_BY = """
+SELECT a.id, a.at, a.actor, a.role, a.act, a.group_id AS "group", a.topic, a.message_id, a.detail, a.why
+FROM {schema}.audit AS a
+WHERE a.at >= %(since)s AND a.detail ->> 'once' = %(once)s
+ORDER BY a.at, a.id
+LIMIT 100
+"""
+"""What a form has done. Its number says when it was shown, so only what is on the record since then is looked through."""
+
 ACT_AS = """
 SELECT set_config('packhorse.actor', %(actor)s, true)
 """

@@ -1,7 +1,10 @@
 """The table of what people did, to be read."""
 
+from uuid import UUID
+
 from packhorse.console.acting.person import Person
-from packhorse.console.acting.postgres import Database
+from packhorse.console.acting.postgres import Database, form
+from packhorse.console.acting.sql import DONE_BY
 from packhorse.console.audit import sql
 from packhorse.console.audit.pages import Entry, Filter, Page, Position, page_of
 from packhorse.core.rights import Right
@@ -33,3 +36,13 @@ class AuditTable:
         }
         with self._database.reading(person, right=Right.SEE, doing="see what people did") as rows:
             return page_of([Entry(**row) for row in rows.all(sql.PAGE, values)], limit=limit)
+
+    def done_by(self, person: Person, once: UUID) -> tuple[Entry, ...]:
+        """
+        Return what the form of number *once*, a UUIDv7, has done, in the order of the record.
+
+        Raises:
+            Forbidden: The person may not look.
+        """
+        with self._database.reading(person, right=Right.SEE, doing="see what people did") as rows:
+            return tuple(Entry(**row) for row in rows.all(DONE_BY, form(once)))

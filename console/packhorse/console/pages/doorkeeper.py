@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from packhorse.console.api.problem import Refused, too_many
 from packhorse.console.api.signing import ASK_FOR_ONE, SignIns, token_in
@@ -11,6 +12,7 @@ from packhorse.console.pages.origins import Trusted
 from packhorse.console.pages.sessions import Ended, How, Session
 from packhorse.core.clock import Clock, Secrets
 from packhorse.core.errors import NotSignedIn
+from packhorse.core.ids import uuid7_from
 from packhorse.core.person import TOKEN_PREFIX, Person, hash_of
 from packhorse.core.rights import Standing
 
@@ -118,6 +120,10 @@ class Doorkeeper:
     def is_mark(self, mark: str, session: Session) -> bool:
         """Return whether a form of *session* would carry *mark*."""
         return self._seal.is_mark(mark, session)
+
+    def number(self) -> UUID:
+        """Return the number of a form that is shown now: of one number there is one act."""
+        return uuid7_from(self._clock.now(), self._secrets.secret(10))
 
     def by_token(self, token: str, *, address: str) -> Kept:
         """

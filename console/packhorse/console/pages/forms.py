@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
+from uuid import UUID
 
 from packhorse.core.errors import UsageError
+from packhorse.core.ids import id_of, time_of
 
 MEDIA_TYPE = "application/x-www-form-urlencoded"
 MOST_FIELDS = 1_200
@@ -12,6 +14,8 @@ PICKED = "picked"
 """The field that a form has once for each box that is ticked; all others it has once."""
 MARK = "mark"
 """The field that says which session a form is of."""
+ONCE = "once"
+"""The field with the number of the form: of one number there is one act, however often it is sent."""
 
 
 def form_of(body: bytes, media_type: str) -> dict[str, str]:
@@ -37,6 +41,25 @@ def form_of(body: bytes, media_type: str) -> dict[str, str]:
     if len(fields) + len(picked) != len(pairs):
         raise UsageError("the form has a field twice; nothing was done")
     return fields | ({PICKED: " ".join(picked)} if picked else {})
+
+
+def number_in(fields: dict[str, str]) -> UUID | None:
+    """
+    Take the number of the form out of *fields* and return it; None: it has none, as one that only leads on.
+
+    >>> number_in({"once": "019b76da-a800-7000-8000-000000000000", "why": "x"}), number_in({"why": "x"})
+    (UUID('019b76da-a800-7000-8000-000000000000'), None)
+
+    Raises:
+        UsageError: It is no number of a form.
+    """
+    text = fields.pop(ONCE, None)
+    if text is None:
+        return None
+    found = id_of(text.encode())
+    if found is None or time_of(found) is None:
+        raise UsageError("the form has no number of ours; nothing was done, load the page again")
+    return found
 
 
 def given(query: Mapping[str, str]) -> dict[str, str]:

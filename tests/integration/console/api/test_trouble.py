@@ -9,6 +9,7 @@ import pytest
 from tests.support.cli import Ran, packhorse
 from tests.support.console_api import Console, console_on, token_for
 from tests.support.console_rows import one, rested
+from tests.support.lost_commit import commit_without_answer
 from tests.support.stack import PrivateDatabase
 from tests.support.wait import eventually
 
@@ -95,40 +96,16 @@ def test_an_act_whose_commit_got_no_answer_says_that_it_may_stand(
     """Fails when a lost answer to the commit is told as if nothing had been done."""
     with (
         psycopg.connect(private_database.direct_url, autocommit=True) as connection,
-        psycopg.connect(private_database.direct_url) as other,
         console_on(private_database.url, timeout=30) as console,
         console.asked_by(token_for(connection)) as client,
     ):
         message_id = rested(connection)
         body = body_for(client, message_id)
-        # The commit waits for a lock in a deferred trigger, and its answer is lost.
-        connection.execute(
-            "CREATE FUNCTION wait_in_commit() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NULL; END$$;"
-            "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON packhorse.audit DEFERRABLE INITIALLY DEFERRED"
-            " FOR EACH ROW EXECUTE FUNCTION wait_in_commit()"
+        answer = commit_without_answer(
+            private_database, lambda: client.post(f"/quarantine/{message_id}/redrive", json=body)
         )
-        other.execute("SELECT pg_advisory_lock(77)")
-        answers: list[httpx.Response] = []
-        asking = threading.Thread(
-            target=lambda: answers.append(client.post(f"/quarantine/{message_id}/redrive", json=body))
-        )
-        asking.start()
-        eventually(
-            lambda: one(
-                connection, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-            ),
-            what="the commit waits",
-        )
-        private_database.proxy.swallow_answers()
-        other.execute("SELECT pg_advisory_unlock(77)")
-        eventually(
-            lambda: one(connection, "SELECT count(*) FROM packhorse.audit") == 1, what="the act is committed"
-        )
-        private_database.proxy.resume()
-        asking.join(timeout=30)
-        assert (answers[0].status_code, answers[0].json()["code"]) == (503, "away")
-        assert "is not known" in answers[0].json()["detail"]
+        assert (answer.status_code, answer.json()["code"]) == (503, "away")
+        assert "is not known" in answer.json()["detail"]
         second = client.post(f"/quarantine/{message_id}/redrive", json=body)
         assert (second.status_code, second.json()["code"]) == (409, "lost")
 

@@ -1,7 +1,9 @@
 """How pages leave: HTML, and problems as pages that say what happened, what is true now and where to go on."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
@@ -9,6 +11,7 @@ from packhorse.console.api.fastapi.answers import problem_or_log
 from packhorse.console.api.problem import Problem
 from packhorse.console.pages.jinja import rendered
 from packhorse.console.pages.sessions import Session
+from packhorse.core.errors import AlreadyDone
 from packhorse.core.rights import Right, Standing
 
 _NEXT = {
@@ -20,6 +23,10 @@ _NEXT = {
     503: "What the page can't show is not lost. It goes on by itself once that answers again.",
 }
 """What a person can do about each kind of problem, where the problem itself does not say it."""
+_UNSURE = "Whether it was done stands on the record. To send the form again is safe: it is done once at most."
+"""The same where a form was sent and the console itself, or what it stands on, failed."""
+SENT = "/sent"
+"""Where it is told whether the form of a number was done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +35,18 @@ class Desk:
     Who sits at the page, and where.
 
     Attributes:
+        who: How they stand on the record.
         mark: What the forms of the session carry.
         path: Of this page, with its query, to come back to.
+        number: Draws the number of a form.
     """
 
     session: Session
     standing: Standing
+    who: str
     mark: str
     path: str
+    number: Callable[[], UUID]
 
     @property
     def may_act(self) -> bool:
@@ -68,15 +79,34 @@ def onward(path: str) -> Response:
     return RedirectResponse(path, status_code=303)
 
 
-def trouble(problem: Problem, desk: Desk | None, *, back: str | None = None) -> Response:
-    """Return *problem* as a page; *back* is where how things stand can be seen."""
+def trouble(
+    problem: Problem,
+    desk: Desk | None,
+    *,
+    back: str | None = None,
+    once: UUID | None = None,
+    onto: str | None = None,
+) -> Response:
+    """
+    Return *problem* as a page.
+
+    Args:
+        problem: What went wrong.
+        desk: Whose page it is; None: nobody is signed in, or it is not known who is.
+        back: Where how things stand can be seen.
+        once: The number of the form that was sent.
+        onto: Where whoever signs in goes on.
+    """
+    unsure = once is not None and problem.status >= 500
     answer = page(
         "problem.html",
         desk,
         status=problem.status,
         problem=problem,
-        next_step=_NEXT.get(problem.status),
+        next_step=_UNSURE if unsure else _NEXT.get(problem.status),
         back=back,
+        asked=f"{SENT}/{once}" if unsure else None,
+        onto=onto,
     )
     for name, value in problem.headers.items():
         if name != "WWW-Authenticate":  # browsers would ask for a password
@@ -89,6 +119,15 @@ def no_rights(name: str) -> Response:
     return page("no-rights.html", None, status=403, name=name)
 
 
-def trouble_of(error: Exception, desk: Desk | None, *, back: str | None = None) -> Response:
-    """Return what *error* is to the person, as a page."""
-    return trouble(problem_or_log(error), desk, back=back)
+def trouble_of(
+    error: Exception,
+    desk: Desk | None,
+    *,
+    back: str | None = None,
+    once: UUID | None = None,
+    onto: str | None = None,
+) -> Response:
+    """Return what *error* is to the person, as a page; of a form that has done its act before, what it has done."""
+    if isinstance(error, AlreadyDone) and once is not None:
+        return onward(f"{SENT}/{once}")
+    return trouble(problem_or_log(error), desk, back=back, once=once, onto=onto)

@@ -32,6 +32,7 @@ from packhorse.console.pages.fastapi import (
     relay,
     replays,
     search,
+    sent,
 )
 from packhorse.console.pages.fastapi.answers import Desk, trouble, trouble_of
 from packhorse.console.pages.fastapi.gate import PagesGate
@@ -60,6 +61,7 @@ ROOMS = (
     pauses,
     groups,
     relay,
+    sent,
 )
 """Where the routes are."""
 
@@ -100,7 +102,10 @@ async def _asset(request: Request) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return trouble_of(error, _desk(request), back=getattr(request.state, "back", None))
+    state = request.state
+    return trouble_of(
+        error, _desk(request), back=getattr(state, "back", None), once=getattr(state, "once", None)
+    )
 
 
 async def _no_page(request: Request, error: Any) -> Response:

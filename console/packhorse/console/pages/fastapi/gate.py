@@ -5,8 +5,10 @@ An act needs all of: a session whose cookie we have signed, a form with the mark
 comes from our own page. What its person may do is checked later, in the transaction of the act.
 """
 
+from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from uuid import UUID
 
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -29,8 +31,8 @@ from packhorse.console.pages.assets import PREFIX
 from packhorse.console.pages.cookies import cookie_for
 from packhorse.console.pages.doorkeeper import Doorkeeper
 from packhorse.console.pages.fastapi.answers import Desk, no_rights, onward, trouble, trouble_of
-from packhorse.console.pages.forms import MARK, form_of
-from packhorse.console.pages.origins import is_ours
+from packhorse.console.pages.forms import MARK, form_of, number_in
+from packhorse.console.pages.origins import is_ours, path_on_here
 from packhorse.core.clock import SYSTEM_CLOCK, Clock
 from packhorse.core.errors import Forbidden, NotSignedIn, UsageError
 
@@ -52,6 +54,10 @@ _HEADERS = (
 SIGN_IN = "/sign-in"
 LIVE = "x-live"
 """Header of requests that a page makes by itself, to show what is true now: they keep no session alive."""
+FORM = "x-form"
+"""Header of forms that a page's script sends, so that what was written stays where it is until there is an answer."""
+ONWARD = b"x-onward"
+"""Header of the answer to those: where the browser goes on, for a script can't see where it is sent."""
 _FORMS_OF_NOBODY = frozenset({SIGN_IN, f"{SIGN_IN}/link"})
 MOVED = "the page was made before you signed in anew, or for somebody else; nothing was done: load it again, and do it there"
 
@@ -83,7 +89,11 @@ class PagesGate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, and tell the log of an act or a refusal."""
         began = self._clock.monotonic()
-        answer = _Answer(send, is_asset=scope["path"].startswith(f"{PREFIX}/"))
+        answer = _Answer(
+            send,
+            is_asset=scope["path"].startswith(f"{PREFIX}/"),
+            is_scripted=FORM in Headers(scope=scope),
+        )
         await self._answer(scope, receive, answer)
         if not answer.is_asset:
             tell(scope, answer.status, self._clock.monotonic() - began)
@@ -105,7 +115,9 @@ class PagesGate:
             await no_rights(who.name)(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 the last resort of a server: no request may end without an answer
             if not answer.status:
-                await trouble_of(error, desk)(scope, receive, answer)
+                once: UUID | None = scope.get("state", {}).get("once")
+                onto = _page_of(scope, headers)
+                await trouble_of(error, desk, once=once, onto=onto)(scope, receive, answer)
 
     async def _seated(self, scope: Scope, headers: Headers, answer: "_Answer") -> Desk | None:
         """
@@ -135,13 +147,16 @@ class PagesGate:
             scope.setdefault("state", {})["name"] = session.now.who
             raise _NoRights(session.now.who) from None
         answer.cookie = session.cookie and cookie.keeping(session.cookie)
+        person = keeper.person(session.now)
         desk = Desk(
             session=session.now,
             standing=standing,
+            who=person.actor(standing),
             mark=keeper.mark(session.now),
             path=_address_of(scope),
+            number=keeper.number,
         )
-        scope.setdefault("state", {}).update(desk=desk, person=keeper.person(session.now), name=standing.name)
+        scope.setdefault("state", {}).update(desk=desk, person=person, name=standing.name)
         return desk
 
     async def _checked(self, scope: Scope, headers: Headers, receive: Receive, desk: Desk | None) -> Receive:
@@ -161,12 +176,16 @@ class PagesGate:
         body = await body_of(receive, MAX_BODY)
         try:
             fields = form_of(body, headers.get("content-type", ""))
+            once = number_in(fields)
         except UsageError as error:
             raise Refused(of_status(422, str(error))) from None
         mark = fields.pop(MARK, "")
         if desk is not None and not self._keeper.is_mark(mark, desk.session):
             raise Refused(of_status(403, MOVED))
-        scope.setdefault("state", {})["form"] = fields
+        state = scope.setdefault("state", {})
+        state["form"] = fields
+        if desk is not None and once is not None:
+            state.update(once=once, person=replace(state["person"], once=once))
         return Replayed(body, receive)
 
 
@@ -174,10 +193,22 @@ def _to_the_door(scope: Scope, headers: Headers) -> Any:
     """Return the way to the page that signs in; an act that came too late is told that it was not done."""
     if LIVE in headers or scope["method"] not in {"GET", "HEAD"}:
         return trouble(
-            of_status(401, "you are signed out, or were signed in for too long; nothing was done"), None
+            of_status(401, "you are signed out, or were signed in for too long; nothing was done"),
+            None,
+            onto=_page_of(scope, headers),
         )
     path = _address_of(scope)
     return onward(SIGN_IN if path == "/" else f"{SIGN_IN}?next={quote(path, safe='')}")
+
+
+def _page_of(scope: Scope, headers: Headers) -> str:
+    """Return where whoever signs in goes on: this page, or that on which the form stood that was sent."""
+    if scope["method"] in {"GET", "HEAD"}:
+        return _address_of(scope)
+    came = urlsplit(headers.get("referer", ""))
+    if came.netloc != headers.get("host"):
+        return "/"
+    return path_on_here(came.path + (f"?{came.query}" if came.query else ""))
 
 
 def _address_of(scope: Scope) -> str:
@@ -188,9 +219,10 @@ def _address_of(scope: Scope) -> str:
 class _Answer:
     """Sends an answer with the headers that all have, and the cookie that the gate sets; `status` is 0 until it has begun."""
 
-    def __init__(self, send: Send, *, is_asset: bool) -> None:
+    def __init__(self, send: Send, *, is_asset: bool, is_scripted: bool) -> None:
         self._send = send
         self.is_asset = is_asset
+        self._is_scripted = is_scripted
         self.status = 0
         self.cookie: str | None = None
 
@@ -204,4 +236,7 @@ class _Answer:
             if self.cookie is not None and b"set-cookie" not in names:
                 headers.append((b"set-cookie", self.cookie.encode("latin-1")))
             message = {**message, "headers": headers}
+            if self._is_scripted and self.status == 303:
+                renamed = [(ONWARD if name == b"location" else name, value) for name, value in headers]
+                message |= {"status": 200, "headers": renamed}
         await self._send(message)

@@ -9,6 +9,7 @@ from packhorse.console.api.problem import Refused, of_status
 from packhorse.console.pages.fastapi.answers import Desk
 from packhorse.console.pages.forms import given
 from packhorse.console.service import Service
+from packhorse.core.errors import AlreadyDone
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -29,7 +30,19 @@ async def _service_of(request: Request) -> Service:
     return found
 
 
-async def _form_of(request: Request) -> dict[str, str]:
+def _form_of(request: Request) -> dict[str, str]:
+    """
+    Return the fields of the form.
+
+    Raises:
+        AlreadyDone: It was sent before, and has acted. The act itself looks again, in its transaction: this look comes before
+            what a repeated form would be told about things that its own act has moved.
+    """
+    once = getattr(request.state, "once", None)
+    if once is not None:
+        service: Service = request.app.state.services(request.state.person)
+        if service.audit.done_by(once):
+            raise AlreadyDone("the form was sent before, and what it asks for was done then")
     found: dict[str, str] = request.state.form
     return found
 

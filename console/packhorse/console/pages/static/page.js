@@ -187,7 +187,7 @@ function keys() {
   });
 }
 
-// Copying, and forms that are sent once.
+// Copying.
 function showCopies(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = !navigator.clipboard;
 }
@@ -198,20 +198,6 @@ document.addEventListener("click", async (event) => {
   await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = "Copy"; }, 1500);
-});
-
-document.addEventListener("submit", (event) => {
-  const form = event.target;
-  if (form.method !== "post") return;
-  if (form.dataset.sent) { event.preventDefault(); return; }
-  form.dataset.sent = "1";
-  for (const button of form.querySelectorAll("button")) { button.setAttribute("aria-disabled", "true"); button.classList.add("sent"); }
-});
-window.addEventListener("pageshow", () => {
-  for (const form of document.querySelectorAll("form[data-sent]")) {
-    delete form.dataset.sent;
-    for (const button of form.querySelectorAll("button")) { button.removeAttribute("aria-disabled"); button.classList.remove("sent"); }
-  }
 });
 // Ticking: without a script the links load the page again with its boxes set.
 const boxes = () => [...document.querySelectorAll("input[name=picked]")];
