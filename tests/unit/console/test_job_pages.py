@@ -102,7 +102,7 @@ def test_the_way_of_a_job_has_its_changes_and_what_people_did_in_their_order() -
         (
             {"state": "running", "lease_until": NOW + timedelta(minutes=1), "cancel_asked_at": NOON},
             {},
-            ("Running, asked to stop", "idle"),
+            ("Running, asked to stop", "busy"),
         ),
         ({"state": "quarantined", "reason": "rejected"}, {}, ("Quarantined, rejected", "warn")),
         ({"state": "uncertain"}, {}, ("Uncertain, an outside effect may or may not have happened", "bad")),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 Point = tuple[float, float | None]
 """Where on the way from 0 (left) to 1 (right), and how much; None: not known then."""
+_PARTS = (1 / 6, 1 / 3)  # of half an hour: five and ten minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +26,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Lines in one frame; `top` is the value at its upper edge."""
+    """
+    Lines in one frame.
+
+    Attributes:
+        top: The value at its upper edge.
+        part: Which part of the way it shows, up to its end: a short past would be a dot at the edge of a long one.
+    """
 
     lines: tuple[Line, ...]
     top: float
+    part: float
     width: int
     height: int
 
@@ -44,17 +52,21 @@ def chart_of(series: Sequence[tuple[str, Sequence[Point]]], *, width: int = 600,
 
     >>> chart_of([("written", [(0.0, 0.0), (0.5, None), (1.0, 10.0)])], width=100, height=50).lines[0].path
     'M0,50 M100,0'
+    >>> (late := chart_of([("written", [(0.9, 0.0), (1.0, 10.0)])], width=100, height=50)).lines[0].path, 1 / late.part
+    ('M40,50 L100,0', 6.0)
     """
+    begins = min((at for _, points in series for at, _ in points), default=0.0)
+    part = next((part for part in _PARTS if begins >= 1 - part), 1.0)
     top = _round_up(max((value or 0.0 for _, points in series for _, value in points), default=0.0))
     lines = tuple(
         Line(
             name=name,
-            path=_path(points, top, width, height),
+            path=_path([(1 - (1 - at) / part, value) for at, value in points], top, width, height),
             last=next((value for _, value in reversed(points) if value is not None), None),
         )
         for name, points in series
     )
-    return Chart(lines=lines, top=top, width=width, height=height)
+    return Chart(lines=lines, top=top, part=part, width=width, height=height)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

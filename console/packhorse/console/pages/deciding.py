@@ -8,6 +8,7 @@ from packhorse.console.pages.showing import number
 from packhorse.console.quarantine.groups.model import GroupShown
 from packhorse.console.quarantine.redrive import DISCARD, REDRIVE, Order, Preview
 from packhorse.console.quarantine.restoring.deciding import RestorePreview
+from packhorse.core.text import counted
 
 TITLES = {REDRIVE: "Redrive one message", DISCARD: "Discard one message"}
 _PROVES = "this only asks for it: the message's page then tells apart whether it is asked, sent, and proved by an outcome"
@@ -22,7 +23,7 @@ def offer_of(preview: Preview, *, may: bool) -> Offer:
             ("Message", str(order.id)),
             ("Group and topic", f"{order.group}, {message.topic}/{message.partition}/{message.offset}"),
             ("Type", message.type or "none"),
-            ("It stopped by", f"{message.reason}, after {number(message.attempts)} attempts"),
+            ("It stopped by", f"{message.reason}, after {counted(message.attempts, 'attempt')}"),
             ("Error", message.error or "none on record"),
         ),
         happens=tuple(_sentence(step) for step in (*preview.steps, *_proof(preview.act))),

@@ -129,6 +129,9 @@ def _act(each: Act) -> Event:
     )
 
 
+_STANDS = {JobState.UNCERTAIN: "bad", JobState.QUARANTINED: "warn", JobState.RUNNING: "busy"}
+
+
 def headline_of(facts: JobFacts, now: datetime) -> tuple[str, str]:
     """
     Return in one line how a job stands, and how that is coloured.
@@ -136,7 +139,7 @@ def headline_of(facts: JobFacts, now: datetime) -> tuple[str, str]:
     What waits for a person, and what nobody gives signs of life of, stands out; accepted is never called done.
     """
     text = job_standing(facts, now).removeprefix("job ")
-    kind = {JobState.UNCERTAIN: "bad", JobState.QUARANTINED: "warn"}.get(facts.job.state, "")
+    kind = _STANDS.get(facts.job.state, "")
     if facts.lease_over(now) or facts.message_lost:
         kind = "bad"
     if facts.message_lost:

@@ -141,7 +141,7 @@ def replay_stages(run: Run) -> tuple[Stage, ...]:
         Stage(
             name="Planned",
             is_done=True,
-            said=f"{counted(now.offsets, 'offset')} read, {counted(now.matches, 'message')} wanted, by {run.planned_by}",
+            said=f"{_many(now.offsets, 'offset')} read, {_many(now.matches, 'message')} wanted, by {run.planned_by}",
         ),
         Stage(name="Confirmed", is_done=run.confirmed_at is not None, said=confirmed),
         Stage(
@@ -289,3 +289,7 @@ def _offer(
         warnings=warnings,
         facts=() if holds is None else (("The preview holds", holds),),
     )
+
+
+def _many(n: int, one: str) -> str:
+    return counted(n, one).replace(str(n), number(n), 1)
