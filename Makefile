@@ -11,7 +11,7 @@ export UV_PYTHON_DOWNLOADS = never
 # Tests and demo start Python some hundred times; without its caches each start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install browser test check quick format format-check lint types imports demo lock reference clean
+.PHONY: help install browser test check quick format format-check lint types imports demo lock reference screenshots clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -59,6 +59,10 @@ demo: $(STAMP) ## Carry 20,000 real flights from their transactions to verified 
 
 reference: $(STAMP) ## Write docs/reference from the commands and settings
 	$(BIN)/python docs/reference/generate.py
+
+screenshots: $(STAMP) ## Take the pictures of the console in docs/console anew, on the demo (six minutes)
+	@-$(BIN)/python -m tests.support.chromium
+	$(BIN)/python -m docs.console.take
 
 lock: $(STAMP) ## Pin the dependencies anew, with hashes and without addresses (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
