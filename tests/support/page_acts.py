@@ -63,6 +63,11 @@ def _frozen(world: World) -> str:
     return f"/quarantine/redrive?group={GROUP}"
 
 
+def _ticked(world: World) -> str:
+    world.message()
+    return "/quarantine/messages?tick=all"
+
+
 def _failure(act: str, *, acknowledged: bool = False) -> Callable[[World], str]:
     return lambda world: f"/quarantine/failures/{world.failure(acknowledged=acknowledged)}{act}"
 
@@ -132,6 +137,7 @@ ACTS = {
         route="/quarantine/{message_id:uuid}/edit", page=_edited, filled={"why": WHY, "step": "send"}
     ),
     "freeze": PageAct(route="/quarantine/redrive", page=_frozen, filled={}),
+    "freeze those ticked": PageAct(route="/quarantine/redrive/picked", page=_ticked, filled={}),
     "note": PageAct(
         route="/quarantine/failures/{failure}/note",
         page=_failure(""),

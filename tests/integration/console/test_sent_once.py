@@ -4,6 +4,7 @@ import re
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import psycopg
@@ -103,11 +104,12 @@ def test_each_act_is_done_once_however_often_its_form_is_sent_and_the_record_tel
             lead = re.search(r'href="([^"]+)">See how it stands now', told)
             assert lead is not None, name
             assert ada.get(lead[1].replace("&amp;", "&")).status_code == 200, (name, lead[1])
-            if not act.shows:
-                assert (
-                    lead[1].split("/")[1].split("?")[0]
-                    == first.headers["location"].split("/")[1].split("?")[0]
-                ), name
+            if not act.shows and name != "redrive a job":  # on record as the redrive of its message
+                assert _room(lead[1]) == _room(first.headers["location"]), name
+
+
+def _room(address: str) -> str:
+    return urlsplit(address).path.split("/")[1]
 
 
 @pytest.mark.case("O-02")

@@ -12,7 +12,10 @@ _NUMBERED = {"set": "redrives", "replay": "replays", "hold": "relay/holds"}
 
 
 def stands_at(done: Sequence[Entry]) -> str:
-    """Return the page that tells how it stands what *done*, the acts of one form, were about: of several the last one's."""
+    """Return the page that tells how it stands what *done*, the acts of one form, were about: the job's, or of several the last one's."""
+    job = next((one for one in done if one.act.startswith("job-") or one.detail.get("job")), None)
+    if job is not None and job.message_id is not None:
+        return f"/jobs/{job.message_id}"
     one = done[-1]
     for name, room in _NUMBERED.items():
         if (number := one.detail.get(name)) is not None:
@@ -25,8 +28,6 @@ def stands_at(done: Sequence[Entry]) -> str:
         return group_at(str(failure))
     if one.message_id is None:
         return "/audit"
-    if one.act.startswith("job-") or one.detail.get("job"):
-        return f"/jobs/{one.message_id}"
     return whole_way(one.message_id, one.group, one.topic)
 
 
