@@ -71,7 +71,9 @@ def test_jobs_are_done_once_whatever_is_killed_on_their_way(
         )
 
     assert faults(history_of(jobs, accepted, starts(tmp_path))) == []
-    assert [one.attempt for one in starts(tmp_path) if one.id == last] == [1, 2, 3, 3]
+    tried = [one.attempt for one in starts(tmp_path) if one.id == last]
+    # The first kill, which another job brings about, may come between its first run and the record of that: then that run counts for nothing.
+    assert tried in ([1, 2, 3, 3], [1, 1, 2, 3, 3])
     assert jobs.job(last, "attempt") == (3,)
 
 
