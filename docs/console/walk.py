@@ -1,7 +1,6 @@
 """One walk through the whole console, as somebody on call takes it, with a picture of each page."""
 
 import re
-from collections.abc import Sequence
 from uuid import UUID
 
 from docs.console.airline import Airline
@@ -38,7 +37,7 @@ class Walk:
         take("nothing-yet", "/runs")
         take("not-known", f"/jobs/{NOBODY}", status=404)
 
-    def quarantine(self, aircraft: Sequence[str], poison: UUID) -> None:
+    def quarantine(self, aircraft: str, poison: UUID) -> None:
         """Show what rests, from the groups of failures to one message, and what is offered about it."""
         take, page = self._camera.take, self._page
         take("quarantine-messages", "/quarantine/messages")
@@ -55,8 +54,8 @@ class Walk:
         self._camera.go(f"/quarantine/{poison}/redrive?{here}")
         self._why("the distance is known by now")
         take("preview")
-        take("search", f"/search?q={aircraft[0]}")
-        take("key", f"/keys?{here}&key={aircraft[0]}")
+        take("search", f"/search?q={aircraft}")
+        take("key", f"/keys?{here}&key={aircraft}")
 
     def redrive(self, reason: str) -> None:
         """Freeze what was refused for *reason*, confirm it, and show it going, and the way of a message that is done by it."""
