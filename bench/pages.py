@@ -83,10 +83,9 @@ def served(url: str) -> Iterator[tuple[httpx.Client, dict[str, str]]]:
         listening(settings) as sock,
     ):
         links: list[str] = []
-        flow = Flow(SYSTEM_CLOCK)
-        made = pages_of(services, database, settings, flow=flow, tell_link=links.append)
+        flow, hosts = Flow(SYSTEM_CLOCK), Hosts(settings.host, settings.hosts)
+        made = pages_of(services, database, settings, hosts=hosts, flow=flow, tell_link=links.append)
         assert made is not None
-        hosts = Hosts(settings.host, settings.hosts)
         api = application(services, database.standing, hosts=hosts, looks=flow, ready=Readiness(database))
         server = uvicorn.Server(
             uvicorn.Config(

@@ -125,17 +125,19 @@ def console_on(database_url: str, *, sign_ins: SignIns | None = None, **settings
         services_of(made, database) as services,
         listening(made) as sock,
     ):
-        flow = Flow(SYSTEM_CLOCK)
+        flow, hosts = Flow(SYSTEM_CLOCK), Hosts(made.host, made.hosts)
         app = application(
             services,
             database.standing,
-            hosts=Hosts(made.host, made.hosts),
+            hosts=hosts,
             looks=flow,
             ready=Readiness(database),
             sign_ins=sign_ins,
         )
         links: list[str] = []
-        served = pages_of(services, database, made, flow=flow, tell_link=links.append, sign_ins=sign_ins)
+        served = pages_of(
+            services, database, made, hosts=hosts, flow=flow, tell_link=links.append, sign_ins=sign_ins
+        )
         front = behind_proxies(Front(app, None if served is None else served.app), made.proxies)
         server = uvicorn.Server(
             uvicorn.Config(

@@ -153,13 +153,13 @@ def check_redrivable(job: Job) -> None:
 
 def redrive_warnings(job: Job, now: datetime | None) -> tuple[str, ...]:
     """Return what a person should know beside its effects before *job* is sent back, at *now* by the database's clock."""
-    warnings = []
-    if job.expires_at is not None and now is not None and job.expires_at <= now:
-        warnings.append(
-            f"its expires_at {zulu(job.expires_at)} has passed: no run begins, and it becomes expired, which is final; submit it anew "
-            "if it is still wanted"
-        )
-    return tuple(warnings)
+    if job.expires_at is None or now is None or job.expires_at > now:
+        return ()
+    told = (
+        f"its expires_at {zulu(job.expires_at)} has passed: no run begins, and it becomes expired, which is final; submit it anew if it "
+        "is still wanted"
+    )
+    return (told,)
 
 
 def check_lost(job: Job, *, lost: bool) -> None:

@@ -59,7 +59,8 @@ def run(settings: ConsoleSettings) -> None:
         hosts = Hosts(settings.host, settings.hosts)
         flow = Flow(SYSTEM_CLOCK)
         api = application(services, database.standing, hosts=hosts, looks=flow, ready=Readiness(database))
-        served = pages_of(services, database, settings, flow=flow, tell_link=partial(_tell_link, where))
+        tell_link = partial(_tell_link, where)
+        served = pages_of(services, database, settings, hosts=hosts, flow=flow, tell_link=tell_link)
         if served is not None:
             runners.append(served.watching)
         app = Front(api, None if served is None else served.app)
@@ -128,6 +129,7 @@ def pages_of(
     database: Database,
     settings: ConsoleSettings,
     *,
+    hosts: Hosts,
     flow: Flow,
     tell_link: Callable[[str], None],
     sign_ins: SignIns | None = None,
@@ -163,7 +165,7 @@ def pages_of(
         tell_link=tell_link,
     )
     watching = Watching(flow, lambda: services(Person(user=system_user())).top, SYSTEM_CLOCK)
-    served = pages(services, keeper, flow, hosts=Hosts(settings.host, settings.hosts))
+    served = pages(services, keeper, flow, hosts=hosts)
     return ServedPages(app=served, keeper=keeper, watching=watching)
 
 
