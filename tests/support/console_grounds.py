@@ -1,15 +1,46 @@
 """What a world of operations stands on beside the tables: a topic that a group has read, and a payload that a registry can decode."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import psycopg
 from confluent_kafka import Producer
+from tests.support.console_api import Console, console_on, token_for
 from tests.support.console_rows import new_id
-from tests.support.console_world import GROUP
+from tests.support.console_world import GROUP, World
 from tests.support.topics import make_topic
+from tests.support.wait import eventually
 
+from packhorse.local.settings import Endpoints
 from packhorse.processor.kafka.admin import BrokerQuestions
+
+
+@contextmanager
+def world_on(
+    database: str, stack: Endpoints, connection: psycopg.Connection[Any], namespace: str, **settings: Any
+) -> Iterator[tuple[Console, World]]:
+    """Serve the console on *database* with broker and registry meanwhile, and provide what it can be asked about."""
+    topic = f"{namespace}.flights"
+    topic_read_by_group(connection, stack.kafka_bootstrap, topic)
+    payload = registered_payload(stack.registry_url, f"{topic}-value")
+    with (
+        console_on(
+            database,
+            kafka_bootstrap_servers=stack.kafka_bootstrap,
+            registry_url=stack.registry_url,
+            namespace=namespace,
+            **settings,
+        ) as console,
+        console.asked_by(token_for(connection, "viewer", name="reader")) as reader,
+    ):
+        eventually(
+            lambda: reader.get("/offsets", params={"group": GROUP, "topic": topic}).status_code == 200,
+            what="the broker's coordinator is ready",
+            timeout=30,
+        )
+        yield console, World(connection=connection, reader=reader, topic=topic, payload=payload)
 
 
 def topic_read_by_group(connection: psycopg.Connection[Any], bootstrap: str, topic: str) -> None:

@@ -10,9 +10,9 @@ import httpx
 import psycopg
 import pytest
 from tests.support.console_api import Console, console_on, token_for
-from tests.support.console_grounds import registered_payload, topic_read_by_group
+from tests.support.console_grounds import world_on
 from tests.support.console_rows import one
-from tests.support.console_world import GROUP, World
+from tests.support.console_world import World
 from tests.support.lost_commit import commit_without_answer
 from tests.support.page_acts import ACTS, LEADS_ON, count
 from tests.support.sitting import Sitter
@@ -39,26 +39,9 @@ def world(
     database: str, stack: Endpoints, topic_prefix: str, connection: psycopg.Connection[Any]
 ) -> Iterator[tuple[Console, World]]:
     """Provide a console with broker and registry, and what its pages can act on."""
-    topic = f"{topic_prefix}.flights"
-    topic_read_by_group(connection, stack.kafka_bootstrap, topic)
-    payload = registered_payload(stack.registry_url, f"{topic}-value")
-    with (
-        console_on(
-            database,
-            kafka_bootstrap_servers=stack.kafka_bootstrap,
-            registry_url=stack.registry_url,
-            namespace=topic_prefix,
-        ) as console,
-        console.asked_by(None) as nobody,
-    ):
-        with admin(console, connection) as ada:
-            eventually(
-                lambda: ada.get(f"/groups/{GROUP}/offsets?topic={topic}").status_code == 200,
-                what="the broker's coordinator is ready",
-                timeout=30,
-            )
+    with world_on(database, stack, connection, topic_prefix) as found:
         connection.execute("DELETE FROM packhorse.operator")
-        yield console, World(connection=connection, reader=nobody, topic=topic, payload=payload)
+        yield found
 
 
 def admin(console: Console, connection: psycopg.Connection[Any]) -> Sitter:

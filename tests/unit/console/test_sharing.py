@@ -1,10 +1,10 @@
 """A look that open pages share."""
 
 import threading
-import time
 from datetime import UTC, datetime
 
 import pytest
+from tests.support.wait import eventually
 
 from packhorse.console.sharing import Shared
 from packhorse.core.errors import DatabaseUnavailable, UsageError
@@ -64,8 +64,7 @@ def test_whoever_waited_for_a_look_that_failed_does_not_try_again_one_after_the_
     others = [threading.Thread(target=ask) for _ in range(4)]
     for each in others:
         each.start()
-    while clock.asked < 5:  # each looks at the clock when it comes
-        time.sleep(0.001)
+    eventually(lambda: clock.asked >= 5, what="all five have come, who look at the clock then")
     all_wait.set()
     for each in (first, *others):
         each.join(5)

@@ -7,10 +7,9 @@ import httpx
 import psycopg
 import pytest
 from tests.support.console_api import Console, console_on, token_for
-from tests.support.console_grounds import registered_payload, topic_read_by_group
+from tests.support.console_grounds import world_on
 from tests.support.console_rows import new_id
-from tests.support.console_world import CALLS, GROUP, World, operations
-from tests.support.wait import eventually
+from tests.support.console_world import CALLS, World, operations
 from tests.support.whole_schema import content
 
 from packhorse.console.api.signing import SignIns
@@ -34,25 +33,8 @@ def world(
     database: str, stack: Endpoints, topic_prefix: str, connection: psycopg.Connection[Any]
 ) -> Iterator[tuple[Console, World]]:
     """Provide a console with a broker, and what it can be asked about."""
-    topic = f"{topic_prefix}.flights"
-    topic_read_by_group(connection, stack.kafka_bootstrap, topic)
-    payload = registered_payload(stack.registry_url, f"{topic}-value")
-    with (
-        console_on(
-            database,
-            kafka_bootstrap_servers=stack.kafka_bootstrap,
-            registry_url=stack.registry_url,
-            namespace=topic_prefix,
-            sign_ins=SignIns(burst=10_000),
-        ) as console,
-        console.asked_by(token_for(connection, "viewer", name="reader")) as reader,
-    ):
-        eventually(
-            lambda: reader.get("/offsets", params={"group": GROUP, "topic": topic}).status_code == 200,
-            what="the broker's coordinator is ready",
-            timeout=30,
-        )
-        yield console, World(connection=connection, reader=reader, topic=topic, payload=payload)
+    with world_on(database, stack, connection, topic_prefix, sign_ins=SignIns(burst=10_000)) as found:
+        yield found
 
 
 @pytest.mark.case("O-13")
