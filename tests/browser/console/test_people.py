@@ -60,6 +60,7 @@ def test_an_admin_gives_rights_and_takes_them_away(
     is_well_made(page)
     page.get_by_label("Why").fill("left the team")
     page.get_by_role("button", name="Take the rights of ann@example.org away").click()
+    page.wait_for_url("**/people")
     expect(page.get_by_role("row", name="ann@example.org")).to_have_count(0)
     acts = connection.execute("SELECT act, why, actor FROM packhorse.audit ORDER BY id").fetchall()
     assert acts == [
